@@ -1,0 +1,33 @@
+"""Presage: which variable causes which, from a table of measurements, in one forward pass."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public names and where they live; imported on first use, so that `import presage` stays quick and torch-free.
+_HOMES = {
+    "Dataset": "presage.types",
+    "InputError": "presage.errors",
+    "PresageError": "presage.errors",
+    "domains": "presage.domain.catalog",
+    "metrics": "presage.metrics",
+    "simulate": "presage.domain.catalog",
+}
+
+__all__ = ["__version__", *_HOMES]
+__all__.sort()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'presage' has no attribute {name!r}")
+    if name == "metrics":
+        return importlib.import_module("presage.metrics")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Data on its way to a network: standardization and the training buffer."""

@@ -1,0 +1,1 @@
+"""Domains: distributions over (graph, data) that networks are trained on and judged by."""

@@ -1,0 +1,155 @@
+"""The named domains: the paper's linear and rff, in- and out-of-distribution with every partial shift, and `scm`.
+
+`rff+graph+noise` is rff with the graphs and the noise of rff-ood; interventions go with the noise, as both describe
+how the data is disturbed. The gene domains live in `presage.domain.genes`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import Any, overload
+
+from presage.domain.spec import Domain, ScmDomain
+from presage.errors import ConfigError
+from presage.graphs.random import (
+    ErdosRenyi,
+    Geometric,
+    GraphModel,
+    ScaleFreeIn,
+    ScaleFreeOut,
+    StochasticBlock,
+    WattsStrogatz,
+)
+from presage.simulators.interventions import Interventions
+from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
+from presage.simulators.noise import Heteroscedastic, Homoscedastic, Noise
+from presage.types import Batch, Dataset
+
+__all__ = ["SHIFTS", "domains", "get_domain", "simulate"]
+
+SHIFTS = ("graph", "mechanism", "noise")
+"""Parts of a domain that can be shifted on their own; all of them together are the domain's -ood."""
+
+# Table "Specification of the training and out-of-distribution data-generating processes" of the paper.
+_GRAPHS: dict[bool, tuple[GraphModel, ...]] = {
+    False: (ErdosRenyi(), ScaleFreeIn(), ScaleFreeOut()),
+    True: (
+        ScaleFreeOut(edges_per_node=(2,), power=(0.5, 1.5)),
+        WattsStrogatz(),
+        StochasticBlock(),
+        Geometric(),
+    ),
+}
+_MECHANISMS: dict[str, dict[bool, Mechanism]] = {
+    "linear": {False: Linear(), True: Linear(weights=((0.5, 2.0), (2.0, 4.0)))},
+    "rff": {
+        False: RandomFourier(),
+        True: RandomFourier(length_scale=((5.0, 8.0), (8.0, 12.0)), output_scale=((8.0, 12.0), (18.0, 22.0))),
+    },
+}
+_NOISES: dict[bool, Noise] = {False: Homoscedastic(), True: Heteroscedastic()}
+_INTERVENTIONS = {False: Interventions(), True: Interventions(values=((1.0, 5.0),))}
+
+
+def _scm(family: str, shifts: frozenset[str]) -> ScmDomain:
+    return ScmDomain(
+        graphs=_GRAPHS["graph" in shifts],
+        mechanisms=(_MECHANISMS[family]["mechanism" in shifts],),
+        noises=(_NOISES["noise" in shifts],),
+        interventions=_INTERVENTIONS["noise" in shifts],
+    )
+
+
+def _broad() -> ScmDomain:
+    """What users may bring: every graph family, mechanism and noise, with ranges wider than the paper's."""
+    families: Any = ("gaussian", "laplace", "cauchy")
+    ranges = ((0.2, 2.0), (0.05, 0.5), (1.0, 4.0))
+    return ScmDomain(
+        graphs=(
+            ErdosRenyi(edges_per_node=(0.5, 1.0, 1.5, 2.0, 3.0, 4.0)),
+            ScaleFreeIn(edges_per_node=(1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
+            ScaleFreeOut(edges_per_node=(1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
+            WattsStrogatz(dimension=(1, 2, 3), rewire=(0.1, 0.3, 0.6)),
+            StochasticBlock(edges_per_node=(1.0, 2.0, 3.0), blocks=(2, 5, 10), damping=(0.05, 0.1, 0.3)),
+            Geometric(radius=(0.08, 0.1, 0.15, 0.2)),
+        ),
+        mechanisms=(
+            Linear(weights=((1.0, 3.0), (0.5, 2.0), (2.0, 4.0), (0.25, 1.0))),
+            RandomFourier(
+                length_scale=((7.0, 10.0), (5.0, 8.0), (8.0, 12.0), (3.0, 6.0), (10.0, 20.0)),
+                output_scale=((10.0, 20.0), (8.0, 12.0), (18.0, 22.0), (2.0, 8.0), (20.0, 30.0)),
+            ),
+        ),
+        noises=(
+            Homoscedastic(family=families, scale=ranges),
+            Heteroscedastic(family=families, length_scale=(10.0, 5.0), output_scale=(2.0, 4.0)),
+        ),
+        interventions=Interventions(values=((1.0, 3.0), (1.0, 5.0), (0.0, 2.0), (0.0, 10.0))),
+    )
+
+
+@cache
+def _catalog() -> dict[str, Domain]:
+    from presage.domain.genes import grn_domain
+
+    makers = {
+        "linear": lambda shifts: _scm("linear", shifts),
+        "rff": lambda shifts: _scm("rff", shifts),
+        "grn": grn_domain,
+    }
+    named: dict[str, Domain] = {}
+    for name, make in makers.items():
+        named[name] = make(frozenset())
+        named[f"{name}-ood"] = make(frozenset(SHIFTS))
+        for size in (1, 2):
+            for shifts in combinations(SHIFTS, size):
+                named["+".join((name, *shifts))] = make(frozenset(shifts))
+    named["scm"] = _broad()
+    return named
+
+
+def domains() -> list[str]:
+    """Names of all domains, for `simulate` and `presage simulate`."""
+    return list(_catalog())
+
+
+def get_domain(name: str | Domain) -> Domain:
+    """The domain of a name; a `Domain` is returned as it is."""
+    if isinstance(name, Domain):
+        return name
+    catalog = _catalog()
+    if name not in catalog:
+        raise ConfigError(f"there is no domain {name!r}; choose one of: {', '.join(catalog)}")
+    return catalog[name]
+
+
+@overload
+def simulate(
+    domain: str | Domain, *, d: int = ..., n: int = ..., n_interventional: int = ..., seed: int = ..., size: None = ...
+) -> Dataset: ...
+@overload
+def simulate(
+    domain: str | Domain, *, d: int = ..., n: int = ..., n_interventional: int = ..., seed: int = ..., size: int
+) -> Batch: ...
+def simulate(
+    domain: str | Domain,
+    *,
+    d: int = 30,
+    n: int = 200,
+    n_interventional: int = 0,
+    seed: int = 0,
+    size: int | None = None,
+) -> Dataset | Batch:
+    """One simulated `Dataset` with its true graph, or a `Batch` of `size` of them.
+
+    n counts all rows; the last n_interventional of them are interventional. Dataset k of a batch does not depend on
+    `size`, and seeds here never meet those of training.
+
+    >>> simulate("rff", d=5, n=100, n_interventional=20, seed=1)
+    Dataset(100 rows (20 interventional) x 5 variables, real, 7 edges)
+    """
+    batch = get_domain(domain).sample(
+        d=d, n=n, n_interventional=n_interventional, seed=seed, size=1 if size is None else size
+    )
+    return batch[0] if size is None else batch

@@ -1,0 +1,92 @@
+"""Order, acyclicity, cycle breaking and projection to a DAG. Adjacency matrices are [d, d], row causes column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from presage.errors import DataError
+
+__all__ = ["break_cycles", "is_acyclic", "project_to_dag", "relabel", "topological_order"]
+
+
+def topological_order(graph: np.ndarray) -> np.ndarray:
+    """Variables with every cause before its effects; raises `DataError` on a cycle.
+
+    >>> topological_order(np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0]])).tolist()
+    [2, 1, 0]
+    """
+    order = _kahn(graph)
+    if len(order) < len(graph):
+        raise DataError("the graph has a cycle, so its variables have no causal order")
+    return np.array(order, dtype=np.int64)
+
+
+def is_acyclic(graph: np.ndarray) -> bool:
+    """Whether no directed cycle (self-loops included) exists."""
+    return len(_kahn(graph)) == len(graph)
+
+
+def _kahn(graph: np.ndarray) -> list[int]:
+    graph = np.asarray(graph) != 0
+    waiting = graph.sum(axis=0).tolist()  # number of causes not yet placed
+    children = [np.flatnonzero(row).tolist() for row in graph]
+    ready = [j for j, causes in enumerate(waiting) if causes == 0]
+    order: list[int] = []
+    while ready:
+        i = ready.pop()
+        order.append(i)
+        for j in children[i]:
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                ready.append(j)
+    return order
+
+
+def relabel(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
+    """The same graph with its variables in random order."""
+    order = rng.permutation(len(graph))
+    return graph[np.ix_(order, order)]
+
+
+def break_cycles(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
+    """An acyclic copy: self-loops go, then one random edge of each cycle found until none is left."""
+    graph = np.array(graph, copy=True)
+    np.fill_diagonal(graph, 0)
+    while (cycle := _find_cycle(graph)) is not None:
+        k = int(rng.integers(len(cycle)))
+        graph[cycle[k], cycle[(k + 1) % len(cycle)]] = 0
+    return graph
+
+
+def _find_cycle(graph: np.ndarray) -> list[int] | None:
+    """Some directed cycle as a list of variables, or None."""
+    placed = np.zeros(len(graph), dtype=bool)
+    placed[_kahn(graph)] = True
+    rest = np.flatnonzero(~placed)
+    if len(rest) == 0:
+        return None
+    # Every variable left has a cause that is left too: walking up must close a circle.
+    path, seen, j = [], {}, int(rest[0])
+    while j not in seen:
+        seen[j] = len(path)
+        path.append(j)
+        j = int(next(i for i in np.flatnonzero(graph[:, j]) if not placed[i]))
+    return path[seen[j] :][::-1]
+
+
+def project_to_dag(weights: np.ndarray, threshold: float = 0.0) -> np.ndarray:
+    """Greedy maximum-weight acyclic subgraph: edges by falling weight, each kept unless it closes a cycle.
+
+    weights: [d, d], only entries above `threshold` are considered. Returns int8 [d, d]. A heuristic (the exact
+    problem is NP-hard); it is exact whenever the edges above the threshold have no cycle.
+    """
+    d = len(weights)
+    graph = np.zeros((d, d), dtype=np.int8)
+    reach = np.eye(d, dtype=bool)  # reach[i, j]: a path from i to j, or i = j
+    sources, targets = np.nonzero(weights > threshold)
+    order = np.argsort(-weights[sources, targets], kind="stable")
+    for i, j in zip(sources[order], targets[order], strict=True):
+        if not reach[j, i]:
+            graph[i, j] = 1
+            reach[reach[:, i]] |= reach[j]
+    return graph

@@ -1,0 +1,1 @@
+"""Networks: from standardized values and masks to edge logits."""

@@ -1,0 +1,1 @@
+"""Simulation: mechanisms, noise and interventions make data from a graph."""

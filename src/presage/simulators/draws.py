@@ -1,0 +1,25 @@
+"""Small draws that mechanisms, noises and interventions share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from presage.components import Range
+from presage.errors import ConfigError
+
+__all__ = ["check_range", "signed_uniform"]
+
+
+def signed_uniform(rng: np.random.Generator, range_: Range, size: int) -> np.ndarray:
+    """The paper's U+-(a, b): uniform on (a, b), negated with probability one half."""
+    low, high = range_
+    return rng.uniform(low, high, size) * (2.0 * rng.integers(0, 2, size) - 1.0)
+
+
+def check_range(low: float, high: float, where: str, least: float = -math.inf) -> None:
+    """Refuse a pair that is no range."""
+    if not (math.isfinite(low) and math.isfinite(high) and least <= low <= high):
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        raise ConfigError(f"{where} needs low <= high{bound}, not ({low}, {high})")

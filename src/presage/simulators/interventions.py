@@ -1,0 +1,48 @@
+"""Which rows are interventional, on which targets, with which values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from presage.components import Component, Range, options, register
+from presage.errors import ConfigError
+from presage.simulators.draws import check_range, signed_uniform
+
+__all__ = ["Interventions", "assign_targets"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Interventions(Component):
+    """Hard interventions on single variables: a random share of the variables are targets."""
+
+    share: float = 0.5
+    values: tuple[Range, ...] = options((1.0, 3.0))
+
+    def check(self) -> None:
+        if not 0.0 < self.share <= 1.0:
+            raise ConfigError(f"Interventions.share must lie above 0 and at most at 1, not {self.share!r}")
+        for low, high in self.values:
+            check_range(low, high, "Interventions.values", least=0.0)
+
+    def sample(
+        self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mask [n, d] (the last n_interventional rows) and the values set there [n, d]."""
+        mask = np.zeros((n, d), dtype=bool)
+        values = np.zeros((n, d))
+        if n_interventional:
+            targets = rng.permutation(d)[: math.ceil(self.share * d)]
+            rows = np.arange(n - n_interventional, n)
+            columns = assign_targets(rng, targets, n_interventional)
+            mask[rows, columns] = True
+            values[rows, columns] = signed_uniform(rng, self.resolve(rng).only("values"), n_interventional)
+        return mask, values
+
+
+def assign_targets(rng: np.random.Generator, targets: np.ndarray, rows: int) -> np.ndarray:
+    """A target for each row, in shares as equal as they can be, in random order."""
+    return rng.permutation(np.resize(rng.permutation(targets), rows))

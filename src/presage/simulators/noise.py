@@ -1,0 +1,89 @@
+"""Noise: a family (Gaussian, Laplace, Cauchy) times a scale that is constant or depends on the parents.
+
+A noise of your own is a frozen dataclass with one method, `sampler`; see docs/simulate.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from presage.components import Component, Range, options, register
+from presage.errors import ConfigError
+from presage.simulators.draws import check_range
+from presage.simulators.mechanisms import random_fourier_function
+
+__all__ = ["Family", "Heteroscedastic", "Homoscedastic", "Noise", "Sampler"]
+
+Family = Literal["gaussian", "laplace", "cauchy"]
+Sampler = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+"""Maps a generator and the values of the parents [n, p] to noise [n]."""
+
+_STANDARD: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "gaussian": lambda rng, n: rng.standard_normal(n),
+    "laplace": lambda rng, n: rng.laplace(size=n),
+    "cauchy": lambda rng, n: rng.standard_cauchy(n),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise(Component):
+    """A distribution over noise samplers, one for each variable."""
+
+    def sampler(self, rng: np.random.Generator, n_parents: int) -> Sampler:
+        """Draw how one variable's noise is made: (rng, parents [n, p]) -> [n]."""
+        raise NotImplementedError(f"{type(self).__name__} must implement sampler")
+
+
+def _check_families(families: tuple[str, ...], where: str) -> None:
+    unknown = [family for family in families if family not in _STANDARD]
+    if unknown:
+        raise ConfigError(f"{where}.family has no {unknown[0]!r}; choose among {', '.join(_STANDARD)}")
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Homoscedastic(Noise):
+    """Noise of constant scale, drawn for each variable from a uniform distribution."""
+
+    family: tuple[Family, ...] = options("gaussian")
+    scale: tuple[Range, ...] = options((0.2, 2.0))
+
+    def check(self) -> None:
+        _check_families(self.family, "Homoscedastic")
+        for low, high in self.scale:
+            check_range(low, high, "Homoscedastic.scale", least=0.0)
+
+    def sampler(self, rng: np.random.Generator, n_parents: int) -> Sampler:
+        standard = _STANDARD[self.only("family")]
+        scale = rng.uniform(*self.only("scale"))
+        return lambda noise_rng, parents: scale * standard(noise_rng, len(parents))
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Heteroscedastic(Noise):
+    """Noise whose squared scale is softplus of a random Fourier function of the parents."""
+
+    family: tuple[Family, ...] = options("laplace", "cauchy")
+    length_scale: tuple[float, ...] = options(10.0)
+    output_scale: tuple[float, ...] = options(2.0)
+
+    def check(self) -> None:
+        _check_families(self.family, "Heteroscedastic")
+        for name in ("length_scale", "output_scale"):
+            if min(getattr(self, name)) <= 0:
+                raise ConfigError(f"Heteroscedastic.{name} must be above 0")
+
+    def sampler(self, rng: np.random.Generator, n_parents: int) -> Sampler:
+        standard = _STANDARD[self.only("family")]
+        wave = random_fourier_function(rng, n_parents, self.only("length_scale"), self.only("output_scale"))
+
+        def draw(noise_rng: np.random.Generator, parents: np.ndarray) -> np.ndarray:
+            scale = np.sqrt(np.logaddexp(0.0, wave(parents)))  # softplus is the squared scale
+            return scale * standard(noise_rng, len(parents))
+
+        return draw

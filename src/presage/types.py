@@ -1,0 +1,216 @@
+"""`Dataset` and `Batch`: the measurements that flow through the house.
+
+Orientation, stated once for everything in Presage: `graph[i, j] = 1` and `probability[i, j]` mean that variable i
+(the row) is a direct cause of variable j (the column).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+
+from presage.errors import DataError
+
+if TYPE_CHECKING:
+    import anndata
+
+__all__ = ["Batch", "Dataset", "Kind", "default_names"]
+
+Kind = Literal["real", "counts"]
+
+
+def default_names(d: int) -> tuple[str, ...]:
+    """Names for variables that have none: x0, x1, ...
+
+    >>> default_names(3)
+    ('x0', 'x1', 'x2')
+    """
+    return tuple(f"x{j}" for j in range(d))
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only view, so that nobody changes a dataset in place; the caller's array stays writable."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Measurements of d variables in n rows. Checked once, here; read-only afterwards.
+
+    x: [n, d] values (float64). Missing cells hold 0 and are marked in `missing`.
+    interventions: [n, d] bool; True where the variable was set from outside in that row. None means nowhere.
+    missing: [n, d] bool; True where the cell was not measured. None means nowhere; NaN cells of x are added to it.
+    names: d distinct strings. kind: "real", or "counts" for non-negative whole numbers.
+    graph: [d, d] int8 of 0/1 if the truth is known (row causes column).
+    rows: per-row annotations, for example {"cell_type": [n]}.
+    """
+
+    x: np.ndarray
+    interventions: np.ndarray = None  # type: ignore[assignment]  # filled in below
+    missing: np.ndarray = None  # type: ignore[assignment]
+    names: tuple[str, ...] = None  # type: ignore[assignment]
+    kind: Kind = "real"
+    graph: np.ndarray | None = None
+    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        x = np.asarray(self.x)
+        if x.ndim != 2 or x.shape[1] == 0:
+            raise DataError(f"the values must be a table of n rows and at least one column, not of shape {x.shape}")
+        if x.dtype.kind not in "fiub":
+            raise DataError(f"the values must be numbers, not {x.dtype}")
+        n, d = x.shape
+        x = x.astype(np.float64)  # always a copy: the caller's array is never shared
+        missing = _mask(self.missing, (n, d), "missing mask") | np.isnan(x)
+        x[missing] = 0.0
+        if not np.isfinite(x).all():
+            raise DataError("the values contain infinities; replace them or mark them as missing (NaN)")
+        if self.kind not in ("real", "counts"):
+            raise DataError(f"kind must be 'real' or 'counts', not {self.kind!r}")
+        if self.kind == "counts" and ((x < 0).any() or (x != np.floor(x)).any()):
+            raise DataError("counts must be whole numbers of at least 0; for other values use kind='real'")
+        names = default_names(d) if self.names is None else tuple(str(name) for name in self.names)
+        if len(names) != d:
+            raise DataError(f"there are {d} columns but {len(names)} names")
+        if len(set(names)) != d:
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise DataError(f"variable names must differ; used more than once: {', '.join(twice[:5])}")
+        graph = self.graph
+        if graph is not None:
+            graph = np.asarray(graph)
+            if graph.shape != (d, d) or not np.isin(graph, (0, 1)).all():
+                raise DataError(f"the graph must be a {d} x {d} table of 0 and 1 (row causes column)")
+            graph = _frozen(graph.astype(np.int8))
+        rows = {key: _frozen(np.asarray(value)) for key, value in self.rows.items()}
+        for key, value in rows.items():
+            if value.shape[:1] != (n,):
+                raise DataError(f"the row annotation {key!r} has {len(value)} entries for {n} rows")
+        set_ = object.__setattr__
+        set_(self, "x", _frozen(x))
+        set_(self, "interventions", _frozen(_mask(self.interventions, (n, d), "intervention mask")))
+        set_(self, "missing", _frozen(missing))
+        set_(self, "names", names)
+        set_(self, "graph", graph)
+        set_(self, "rows", rows)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.x.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of variables."""
+        return self.x.shape[1]
+
+    def take(self, rows: np.ndarray) -> Dataset:
+        """The dataset of the rows given by indices or by a mask of length n."""
+        return Dataset(
+            x=self.x[rows],
+            interventions=self.interventions[rows],
+            missing=self.missing[rows],
+            names=self.names,
+            kind=self.kind,
+            graph=self.graph,
+            rows={key: value[rows] for key, value in self.rows.items()},
+        )
+
+    def to_anndata(self) -> anndata.AnnData:
+        """As AnnData: values in X, targets and row annotations in obs, the graph in varp (needs the extra `anndata`)."""
+        from presage.data.anndata_io import to_anndata
+
+        return to_anndata(self)
+
+    @staticmethod
+    def from_anndata(adata: anndata.AnnData) -> Dataset:
+        """Back from what `to_anndata` made."""
+        from presage.data.anndata_io import from_anndata
+
+        return from_anndata(adata)
+
+    def __repr__(self) -> str:
+        edges = "" if self.graph is None else f", {int(self.graph.sum())} edges"
+        touched = int(self.interventions.any(axis=1).sum())
+        return f"Dataset({self.n} rows ({touched} interventional) x {self.d} variables, {self.kind}{edges})"
+
+
+class Batch(Sequence[Dataset]):
+    """Datasets of equal shape kept as stacked arrays; indexing gives `Dataset`s, the arrays serve training.
+
+    x: [B, n, d] float64; interventions: [B, n, d] bool; graph: [B, d, d] int8.
+    names: one tuple for all, or one per dataset. rows: annotations of shape [B, n].
+    """
+
+    def __init__(
+        self,
+        *,
+        x: np.ndarray,
+        interventions: np.ndarray,
+        graph: np.ndarray,
+        kind: Kind = "real",
+        names: Sequence[tuple[str, ...]] | None = None,
+        rows: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        self.x = x
+        self.interventions = interventions
+        self.graph = graph
+        self.kind: Kind = kind
+        self.names = names
+        self.rows = dict(rows or {})
+
+    @classmethod
+    def stack(cls, items: Sequence[Mapping[str, Any]], kind: Kind) -> Batch:
+        """Stack raw draws: mappings with x, interventions, graph and optionally names and rows."""
+        return cls(
+            x=np.stack([item["x"] for item in items]),
+            interventions=np.stack([item["interventions"] for item in items]),
+            graph=np.stack([item["graph"] for item in items]),
+            kind=kind,
+            names=[item["names"] for item in items] if items[0].get("names") is not None else None,
+            rows={key: np.stack([item["rows"][key] for item in items]) for key in items[0].get("rows") or {}},
+        )
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @overload
+    def __getitem__(self, index: int) -> Dataset: ...
+    @overload
+    def __getitem__(self, index: slice) -> Batch: ...
+    def __getitem__(self, index: int | slice) -> Dataset | Batch:
+        names = None if self.names is None else self.names[index]
+        rows = {key: value[index] for key, value in self.rows.items()}
+        parts: dict[str, Any] = {
+            "x": self.x[index],
+            "interventions": self.interventions[index],
+            "graph": self.graph[index],
+            "kind": self.kind,
+            "names": names,
+            "rows": rows,
+        }
+        return Batch(**parts) if isinstance(index, slice) else Dataset(**parts)
+
+    def __iter__(self) -> Iterator[Dataset]:
+        return (self[k] for k in range(len(self)))
+
+    def __repr__(self) -> str:
+        size, n, d = self.x.shape
+        return f"Batch({size} datasets of {n} rows x {d} variables, {self.kind})"
+
+
+def _mask(mask: np.ndarray | None, shape: tuple[int, int], what: str) -> np.ndarray:
+    if mask is None:
+        return np.zeros(shape, dtype=bool)
+    mask = np.asarray(mask)
+    if mask.shape != shape:
+        raise DataError(f"the {what} has shape {mask.shape}, but the values have shape {shape}; they must agree")
+    if mask.dtype != bool:
+        if mask.dtype.kind not in "fiu" or not np.isin(mask, (0, 1)).all():
+            raise DataError(f"the {what} must hold only 0 and 1 (or False and True)")
+        mask = mask.astype(bool)
+    return mask.copy()

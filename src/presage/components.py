@@ -17,7 +17,7 @@ import numpy as np
 
 from presage.errors import ConfigError
 
-__all__ = ["Component", "Range", "from_json", "options", "register", "to_json"]
+__all__ = ["Component", "Range", "from_json", "options", "readable", "register", "to_json"]
 
 Range = tuple[float, float]
 """A pair (low, high) to draw from uniformly."""
@@ -26,9 +26,12 @@ _REGISTRY: dict[str, type[Component]] = {}
 C = TypeVar("C", bound="Component")
 
 
-def options(*default: Any) -> Any:
-    """A field that holds alternatives, of which `resolve` draws one for each dataset."""
-    return field(default=tuple(default), metadata={"options": True})
+def options(*default: Any, signed: bool = False) -> Any:
+    """A field that holds alternatives, of which `resolve` draws one for each dataset.
+
+    `signed` is for readers: ranges of a signed field are drawn from with either sign, and print as U±(a, b).
+    """
+    return field(default=tuple(default), metadata={"options": True, "signed": signed})
 
 
 def register(cls: type[C]) -> type[C]:
@@ -86,7 +89,14 @@ class Component:
     def describe(self) -> list[tuple[str, str]]:
         """Rows (parameter, readable value) for tables."""
         return [
-            (spec.name.replace("_", " "), _readable(getattr(self, spec.name), bool(spec.metadata.get("options"))))
+            (
+                spec.name.replace("_", " "),
+                readable(
+                    getattr(self, spec.name),
+                    alternatives=bool(spec.metadata.get("options")),
+                    signed=bool(spec.metadata.get("signed")),
+                ),
+            )
             for spec in dataclasses.fields(self)
         ]
 
@@ -132,13 +142,18 @@ def _numbers(value: Any) -> list[float]:
     return [value] if isinstance(value, float) else []
 
 
-def _readable(value: Any, alternatives: bool) -> str:
+def readable(value: Any, *, alternatives: bool = False, signed: bool = False) -> str:
+    """A parameter as people write it; `alternatives` says that a tuple lists options.
+
+    >>> readable(((1.0, 3.0), (2.0, 4.0)), alternatives=True)
+    'U(1, 3) or U(2, 4)'
+    """
     if isinstance(value, Component):
         return f"{type(value).__name__}({', '.join(f'{k} {v}' for k, v in value.describe())})"
     if alternatives:
-        return " or ".join(_readable(item, False) for item in value)
+        return " or ".join(readable(item, signed=signed) for item in value)
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(item, (int, float)) for item in value):
-        return f"U({value[0]:g}, {value[1]:g})"
+        return f"U{'±' if signed else ''}({value[0]:g}, {value[1]:g})"
     if isinstance(value, tuple):
-        return "; ".join(_readable(item, False) for item in value)
+        return "; ".join(readable(item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

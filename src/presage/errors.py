@@ -1,15 +1,18 @@
 """One tree of exceptions, so that a caller can tell the user's mistake from ours.
 
-    PresageError
-    ├── InputError          the caller gave something we cannot use; the message says what to do  (also a ValueError)
-    │   ├── DataError       a table, mask or file of measurements is unusable
-    │   └── ConfigError     an option, domain, model name or configuration is unusable
-    ├── ModelFileError      a model file is damaged, foreign or of another version
-    ├── MissingExtraError   an optional package is needed; the message names the extra   (also an ImportError)
-    └── InternalError       a broken promise of our own: please report it
+PresageError
+├── InputError          the caller gave something we cannot use; the message says what to do  (also a ValueError)
+│   ├── DataError       a table, mask or file of measurements is unusable
+│   └── ConfigError     an option, domain, model name or configuration is unusable
+├── ModelFileError      a model file is damaged, foreign or of another version
+├── MissingExtraError   an optional package is needed; the message names the extra   (also an ImportError)
+└── InternalError       a broken promise of our own: please report it
 """
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 __all__ = [
     "ConfigError",
@@ -51,10 +54,8 @@ class InternalError(PresageError):
     """A broken promise of our own."""
 
 
-def require_extra(module: str, extra: str, purpose: str):  # noqa: ANN201 - a module has no narrower type
+def require_extra(module: str, extra: str, purpose: str) -> Any:
     """Import `module`, or say which extra to install for `purpose`."""
-    import importlib
-
     try:
         return importlib.import_module(module)
     except ImportError as error:

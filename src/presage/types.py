@@ -121,7 +121,7 @@ class Dataset:
         )
 
     def to_anndata(self) -> anndata.AnnData:
-        """As AnnData: values in X, targets and row annotations in obs, the graph in varp (needs the extra `anndata`)."""
+        """As AnnData: values in X, targets and row annotations in obs, the graph in varp (extra `anndata`)."""
         from presage.data.anndata_io import to_anndata
 
         return to_anndata(self)
@@ -143,7 +143,7 @@ class Batch(Sequence[Dataset]):
     """Datasets of equal shape kept as stacked arrays; indexing gives `Dataset`s, the arrays serve training.
 
     x: [B, n, d] float64; interventions: [B, n, d] bool; graph: [B, d, d] int8.
-    names: one tuple for all, or one per dataset. rows: annotations of shape [B, n].
+    names: one tuple of names per dataset, or None for x0, x1, ... rows: annotations of shape [B, n].
     """
 
     def __init__(
@@ -173,6 +173,21 @@ class Batch(Sequence[Dataset]):
             kind=kind,
             names=[item["names"] for item in items] if items[0].get("names") is not None else None,
             rows={key: np.stack([item["rows"][key] for item in items]) for key in items[0].get("rows") or {}},
+        )
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Batch]) -> Batch:
+        """One batch of the datasets of several, which must agree in shape and kind."""
+        first = batches[0]
+        if len(batches) == 1:
+            return first
+        return cls(
+            x=np.concatenate([batch.x for batch in batches]),
+            interventions=np.concatenate([batch.interventions for batch in batches]),
+            graph=np.concatenate([batch.graph for batch in batches]),
+            kind=first.kind,
+            names=None if first.names is None else [name for batch in batches for name in batch.names or ()],
+            rows={key: np.concatenate([batch.rows[key] for batch in batches]) for key in first.rows},
         )
 
     def __len__(self) -> int:

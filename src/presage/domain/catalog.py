@@ -6,10 +6,13 @@ how the data is disturbed. The gene domains live in `presage.domain.genes`.
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import Any, overload
 
+from presage.components import from_json
 from presage.domain.spec import Domain, ScmDomain
 from presage.errors import ConfigError
 from presage.graphs.random import (
@@ -26,7 +29,7 @@ from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
 from presage.simulators.noise import Heteroscedastic, Homoscedastic, Noise
 from presage.types import Batch, Dataset
 
-__all__ = ["SHIFTS", "domains", "get_domain", "simulate"]
+__all__ = ["SHIFTS", "domains", "get_domain", "open_domain", "simulate", "summary"]
 
 SHIFTS = ("graph", "mechanism", "noise")
 """Parts of a domain that can be shifted on their own; all of them together are the domain's -ood."""
@@ -89,39 +92,83 @@ def _broad() -> ScmDomain:
     )
 
 
-@cache
-def _catalog() -> dict[str, Domain]:
-    from presage.domain.genes import grn_domain
+def _grn(shifts: frozenset[str]) -> Domain:
+    from presage.domain.genes import grn_domain  # brings the compiled gene simulator; most callers never need it
 
-    makers = {
-        "linear": lambda shifts: _scm("linear", shifts),
-        "rff": lambda shifts: _scm("rff", shifts),
-        "grn": grn_domain,
-    }
-    named: dict[str, Domain] = {}
-    for name, make in makers.items():
-        named[name] = make(frozenset())
-        named[f"{name}-ood"] = make(frozenset(SHIFTS))
+    return grn_domain(shifts)
+
+
+def _names() -> dict[str, tuple[str, frozenset[str]]]:
+    """Every name with its family and its shifts."""
+    names: dict[str, tuple[str, frozenset[str]]] = {}
+    for family in _FAMILIES:
+        names[family] = (family, frozenset())
+        names[f"{family}-ood"] = (family, frozenset(SHIFTS))
         for size in (1, 2):
             for shifts in combinations(SHIFTS, size):
-                named["+".join((name, *shifts))] = make(frozenset(shifts))
-    named["scm"] = _broad()
-    return named
+                names["+".join((family, *shifts))] = (family, frozenset(shifts))
+    names["scm"] = ("scm", frozenset())
+    return names
+
+
+@cache
+def _make(family: str, shifts: frozenset[str]) -> Domain:
+    if family == "scm":
+        return _broad()
+    return _grn(shifts) if family == "grn" else _scm(family, shifts)
+
+
+_FAMILIES = {
+    "linear": "linear structural causal models",
+    "rff": "nonlinear structural causal models (random Fourier features)",
+    "grn": "single-cell gene expression counts",
+}
+
+
+def summary(name: str) -> str:
+    """One line on a named domain.
+
+    >>> summary("rff+graph+noise")
+    'nonlinear structural causal models (random Fourier features), with shifted graph, noise'
+    """
+    family, shifts = _names()[name]
+    if family == "scm":
+        return "broad mixture of structural causal models, for real-valued data users bring"
+    shifted = ", ".join(shift for shift in SHIFTS if shift in shifts)
+    return _FAMILIES[family] + (f", with shifted {shifted}" if shifted else "")
 
 
 def domains() -> list[str]:
     """Names of all domains, for `simulate` and `presage simulate`."""
-    return list(_catalog())
+    return list(_names())
 
 
 def get_domain(name: str | Domain) -> Domain:
     """The domain of a name; a `Domain` is returned as it is."""
     if isinstance(name, Domain):
         return name
-    catalog = _catalog()
-    if name not in catalog:
-        raise ConfigError(f"there is no domain {name!r}; choose one of: {', '.join(catalog)}")
-    return catalog[name]
+    names = _names()
+    if name not in names:
+        raise ConfigError(f"there is no domain {name!r}; choose one of: {', '.join(names)}")
+    return _make(*names[name])
+
+
+def open_domain(name: str) -> Domain:
+    """The domain of a name, or of a JSON file as `presage domains NAME --json` prints it."""
+    if name in _names() or not name.endswith(".json"):
+        return get_domain(name)
+    get_domain("grn")  # makes the gene parts known to `from_json`
+    try:
+        domain = from_json(json.loads(Path(name).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"cannot read the domain file {name}: {(error.strerror or str(error)).lower()}") from error
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise ConfigError(f"{name}: {error}") from error
+        raise ConfigError(f"the domain file {name} is not valid JSON: {error}") from error
+    if not isinstance(domain, Domain):
+        raise ConfigError(f"{name} does not hold a domain; `presage domains rff --json` prints an example")
+    return domain
 
 
 @overload

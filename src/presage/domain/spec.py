@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from presage.components import Component, register
+from presage.components import Component, readable, register
 from presage.errors import ConfigError
 from presage.graphs.random import GraphModel
 from presage.rng import Stream, generator
@@ -43,6 +44,28 @@ class Domain(Component):
         The first n - n_interventional rows are observational.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement draw")
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Rows (parameter, readable value); a row without a value is a heading."""
+        rows = []
+        for spec in dataclasses.fields(self):
+            value = getattr(self, spec.name)
+            parts = value if isinstance(value, tuple) else (value,)
+            if not all(isinstance(part, Component) for part in parts):
+                rows.append(
+                    (spec.name.replace("_", " "), readable(value, alternatives=bool(spec.metadata.get("options"))))
+                )
+                continue
+            rows.append((spec.name.replace("_", " "), ""))
+            for part in parts:
+                rows.append((f"  {type(part).__name__}", ""))
+                rows.extend((f"    {name}", text) for name, text in part.describe())
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.describe()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {text}".rstrip() for name, text in rows)
 
     def sample(
         self,

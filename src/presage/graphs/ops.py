@@ -66,7 +66,9 @@ def _find_cycle(graph: np.ndarray) -> list[int] | None:
     if len(rest) == 0:
         return None
     # Every variable left has a cause that is left too: walking up must close a circle.
-    path, seen, j = [], {}, int(rest[0])
+    path: list[int] = []
+    seen: dict[int, int] = {}
+    j = int(rest[0])
     while j not in seen:
         seen[j] = len(path)
         path.append(j)

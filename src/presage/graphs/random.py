@@ -129,7 +129,7 @@ class ScaleFreeOut(_ScaleFree):
 @register
 @dataclass(frozen=True, kw_only=True)
 class WattsStrogatz(GraphModel):
-    """A periodic lattice (nearest neighbours) whose edges are rewired at random; surplus nodes are dropped at random."""
+    """A periodic lattice of nearest neighbours, rewired at random; surplus nodes are dropped at random."""
 
     dimension: tuple[int, ...] = options(2, 3)
     rewire: tuple[float, ...] = options(0.3)

@@ -20,7 +20,7 @@ class Interventions(Component):
     """Hard interventions on single variables: a random share of the variables are targets."""
 
     share: float = 0.5
-    values: tuple[Range, ...] = options((1.0, 3.0))
+    values: tuple[Range, ...] = options((1.0, 3.0), signed=True)
 
     def check(self) -> None:
         if not 0.0 < self.share <= 1.0:

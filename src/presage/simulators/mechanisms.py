@@ -36,7 +36,7 @@ class Mechanism(Component):
 class Linear(Mechanism):
     """Affine functions: weights from a signed uniform distribution, uniform bias."""
 
-    weights: tuple[Range, ...] = options((1.0, 3.0))
+    weights: tuple[Range, ...] = options((1.0, 3.0), signed=True)
     bias: tuple[Range, ...] = options((-3.0, 3.0))
 
     def check(self) -> None:

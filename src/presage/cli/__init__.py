@@ -1,0 +1,83 @@
+"""The command line: `presage COMMAND`. Each command is a module of this folder with `register(app)`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import presage
+from presage.errors import PresageError
+
+__all__ = ["COMMANDS", "app", "main", "run"]
+
+COMMANDS = ("domains", "simulate")
+"""Modules of this folder, in the order of the help text. A new command is a module and its name here."""
+
+# The base of everything typer raises about a command's arguments. Typer brings its own copy of click in some
+# versions and uses the installed one in others; this finds the right class in both.
+_CommandLineError: type[Exception] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"presage {presage.__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Which variable causes which, from a table of measurements, in one forward pass."""
+
+
+def _build() -> typer.Typer:
+    """The application with every command of `COMMANDS`."""
+    app = typer.Typer(
+        name="presage",
+        callback=_root,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in COMMANDS:
+        importlib.import_module(f"presage.cli.{name}").register(app)
+    return app
+
+
+app = _build()
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code: 0, or 2 with one sentence on stderr when the input is at fault.
+
+    Other exceptions are ours, and pass through with their traceback.
+    """
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(list(arguments) or ["--help"], prog_name="presage", standalone_mode=False)
+    except PresageError as error:
+        return _fail(str(error))
+    except _CommandLineError as error:
+        return _fail(error.format_message())  # type: ignore[attr-defined]  # click's
+    except typer.Abort:
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    print(f"presage: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def main() -> None:
+    """The entry point of the `presage` command."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,37 @@
+"""`presage domains`: what can be simulated, and with which parameters."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+__all__ = ["register"]
+
+
+def domains(
+    name: Annotated[str | None, typer.Argument(help="A domain, or a JSON file that holds one.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; `presage simulate` takes a file of it.")] = False,
+) -> None:
+    """List the domains, or print every parameter of one of them.
+
+    Example: presage domains rff-ood
+    """
+    from presage.components import to_json
+    from presage.domain.catalog import domains, open_domain, summary
+
+    if name is not None:
+        domain = open_domain(name)
+        print(json.dumps(to_json(domain), indent=2, allow_nan=False) if as_json else f"{name}\n\n{domain}")
+    elif as_json:
+        print(json.dumps({known: summary(known) for known in domains()}, indent=2))
+    else:
+        width = max(map(len, domains()))
+        for known in domains():
+            print(f"{known:<{width}}  {summary(known)}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(domains)

@@ -44,8 +44,8 @@ def read_inputs(
     missing = _missing(table)
     dataset = Dataset(
         x=table.values,
-        interventions=mask,
-        missing=missing,
+        interventions=mask,  # type: ignore[arg-type]  # None means nowhere
+        missing=missing,  # type: ignore[arg-type]
         names=tuple(table.names),
         kind=kind if kind == "counts" and countlike else "real",
         graph=table.graph,

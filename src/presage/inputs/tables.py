@@ -106,7 +106,7 @@ def _from_array(data: Any) -> Table:
     if hasattr(data, "toarray"):  # SciPy sparse matrices and arrays
         data = data.toarray()
     if isinstance(data, np.ma.MaskedArray):
-        data = data.astype(np.float64).filled(np.nan)
+        data = np.ma.filled(data.astype(np.float64), np.nan)
     if hasattr(data, "detach"):  # torch tensors
         data = data.detach().cpu().numpy()
     try:

@@ -170,7 +170,7 @@ def _targets(entry: Any, row: int, positions: dict[str, int], names: list[str]) 
             return []
         if not 0 <= entry < len(names):
             raise DataError(
-                f"{row_number(row)}: the intervention {entry} is no column; columns are counted from 0 to {len(names) - 1}"
+                f"{row_number(row)}: the intervention {entry} is no column; they are counted from 0 to {len(names) - 1}"
             )
         return [int(entry)]
     if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)):

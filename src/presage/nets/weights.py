@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from presage.errors import ConfigError, ModelFileError
+from presage.files import atomic_write
 from presage.nets.api import Network, build_network, config_from_json, config_to_json
 
 __all__ = ["FORMAT", "VERSION", "load_model_file", "read_metadata", "save_model"]
@@ -51,9 +51,7 @@ def save_model(
     }
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-            raise ModelFileError(
-                f"the tensor {name!r} is not finite as {dtype}; nothing was written"
-            )
+            raise ModelFileError(f"the tensor {name!r} is not finite as {dtype}; nothing was written")
     header = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -61,7 +59,8 @@ def save_model(
         "metadata": json.dumps(dict(metadata), sort_keys=True),
     }
     header["sha256"] = _digest(tensors, header)
-    _write_atomically(Path(path), save(tensors, metadata=header))
+    with atomic_write(path) as file:
+        file.write(save(tensors, metadata=header))
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -157,18 +156,3 @@ def _digest(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> str:
         digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\n".encode())
         digest.update(tensor.numpy().tobytes())
     return digest.hexdigest()
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp makes files private; a model is meant to be read
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

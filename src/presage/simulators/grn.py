@@ -1,0 +1,251 @@
+"""Stochastic gene expression with knockouts and knockdowns: the chemical Langevin equation near its steady state.
+
+    dx = (P - l x) dt + z (sqrt(P) dW1 + sqrt(l x) dW2),   x >= 0
+
+P is b[j, c] for a gene without regulators in cell type c, else the sum over regulators i of |k_ij| A(x_i), with
+A(x) = x^g / (h_i^g + x^g) for an activating effect and 1 minus that for a repressing one. The two noises are
+independent, so each step adds one normal of variance z^2 (P + l x) dt: equal in law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from presage.components import Component, Range, options, register
+from presage.errors import ConfigError
+from presage.graphs.ops import topological_order
+from presage.graphs.regulatory import BetaSigns, SignRule, Subgraph
+from presage.simulators.draws import check_range
+
+__all__ = ["Dynamics", "Kinetics", "Layout", "design_cells", "simulate_expression"]
+
+HalfResponse = Literal["experiment", "wild_type"]
+Perturbation = Literal["knockout", "knockdown"]
+
+SNAPSHOT_STEPS = 15
+"""Steps per cell of a cell type: m cells are snapshots of a window of 15 m steps."""
+WARM_STEPS = 10
+"""A regulator is stepped this many steps longer than the genes it acts on."""
+SETTLE_STEPS = 1000
+"""Steps before the window when all genes are stepped at once."""
+HALF_RESPONSE_CELLS = 100
+"""Length, in cells per type, of the wild-type run that half responses are taken from."""
+CACHE = 2**20
+"""Bytes that the trajectories of one run should stay within, where experiments can be run in groups."""
+LONGEST = 2000
+"""Cells per cell type drawn from one trajectory; more come from further, independent ones, to bound memory."""
+FACTOR = {"knockout": 0.0, "knockdown": 0.5}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kinetics:
+    """Numbers of one regulatory system. Row causes column.
+
+    strength: [d, d] signed, only read where the graph has an edge. basal: [d, C], only read for genes without
+    regulators. decay, noise, hill: numbers or [d] (hill of the regulator).
+    """
+
+    strength: np.ndarray
+    basal: np.ndarray
+    decay: np.ndarray | float = 0.8
+    noise: np.ndarray | float = 1.0
+    hill: np.ndarray | float = 2.0
+    dt: float = 0.01
+
+    def __post_init__(self) -> None:
+        d = len(self.strength)
+        if np.shape(self.strength) != (d, d) or np.ndim(self.basal) != 2 or len(self.basal) != d:
+            raise ConfigError("kinetics need strength of shape [d, d] and basal of shape [d, cell types]")
+        for name, low in (("basal", 0.0), ("decay", 1e-9), ("noise", 0.0), ("hill", 1e-9), ("dt", 1e-9)):
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(value).all() or (value < low).any():
+                raise ConfigError(f"{name} must be finite and {'at least 0' if low == 0.0 else 'above 0'} everywhere")
+        if not np.isfinite(self.strength).all():
+            raise ConfigError("strength must be finite everywhere")
+        if np.max(self.decay) * self.dt >= 1.0:
+            raise ConfigError("the step dt must be smaller than 1 / decay")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Which cell is what. target: [n] the perturbed gene or -1; cell_type: [n]."""
+
+    target: np.ndarray
+    cell_type: np.ndarray
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Dynamics(Component):
+    """A distribution over kinetics, and how they are simulated."""
+
+    cell_types: tuple[int, ...] = options(5)
+    decay: tuple[float, ...] = options(0.7, 0.8, 0.9)
+    noise: tuple[float, ...] = options(0.9, 1.0, 1.1)
+    hill: tuple[float, ...] = options(1.9, 2.0, 2.1)
+    basal: tuple[Range, ...] = options((1.0, 3.0))
+    strength: tuple[Range, ...] = options((1.0, 5.0))
+    signs: tuple[SignRule, ...] = options(BetaSigns(a=1.0, b=1.0), BetaSigns(a=0.5, b=0.5))
+    half_response: HalfResponse = "experiment"
+    perturbation: Perturbation = "knockout"
+
+    def check(self) -> None:
+        if min(self.cell_types) < 1 or any(number != int(number) for number in self.cell_types):
+            raise ConfigError("Dynamics.cell_types must be whole numbers of at least 1")
+        for field, least in (("decay", 1e-9), ("noise", 0.0), ("hill", 1e-9)):
+            if min(getattr(self, field)) < least:
+                raise ConfigError(f"Dynamics.{field} must be {'above' if least else 'at least'} 0")
+        for field in ("basal", "strength"):
+            for low, high in getattr(self, field):
+                check_range(low, high, f"Dynamics.{field}", least=0.0)
+        if not all(isinstance(rule, SignRule) for rule in self.signs):
+            raise ConfigError("Dynamics.signs must hold sign rules, for example BetaSigns(a=1.0, b=1.0)")
+        _check_choice("half_response", self.half_response, ("experiment", "wild_type"))
+        _check_choice("perturbation", self.perturbation, tuple(FACTOR))
+
+    def kinetics(self, rng: np.random.Generator, subgraph: Subgraph) -> Kinetics:
+        """Draw the options, then the numbers of one system."""
+        part, d = self.resolve(rng), len(subgraph.graph)
+        strength = rng.uniform(*part.only("strength"), size=(d, d)) * part.only("signs").sample(rng, subgraph)
+        return Kinetics(
+            strength=strength,
+            basal=rng.uniform(*part.only("basal"), size=(d, int(part.only("cell_types")))),
+            decay=part.only("decay"),
+            noise=part.only("noise"),
+            hill=part.only("hill"),
+        )
+
+
+def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+
+
+def design_cells(rng: np.random.Generator, *, d: int, cell_types: int, n: int, n_perturbed: int) -> Layout:
+    """n cells, the last n_perturbed with one perturbed gene each; targets and cell types in equal shares.
+
+    Targets take turns over all genes; each next turn moves a target on to another cell type.
+    """
+    plain = n - n_perturbed
+    target = np.full(n, -1, dtype=np.int64)
+    cell_type = np.empty(n, dtype=np.int64)
+    cell_type[:plain] = rng.permutation(np.resize(rng.permutation(cell_types), plain))
+    turn, place = np.divmod(np.arange(n_perturbed), d)
+    genes = rng.permutation(d)
+    shift = rng.permuted(np.resize(np.arange(cell_types), d))  # where each gene starts among the types
+    types = np.argsort(rng.random((d, cell_types)), axis=1)  # an order of the types for each gene
+    mixed = rng.permutation(n_perturbed)
+    target[plain:] = genes[place][mixed]
+    cell_type[plain:] = types[place, (turn + shift[place]) % cell_types][mixed]
+    return Layout(target=target, cell_type=cell_type)
+
+
+def simulate_expression(
+    rng: np.random.Generator,
+    graph: np.ndarray,
+    kinetics: Kinetics,
+    layout: Layout,
+    *,
+    half_response: HalfResponse = "experiment",
+    perturbation: Perturbation = "knockout",
+    cyclic: bool = False,
+) -> np.ndarray:
+    """Clean expression [n, d] (float32) of the cells of a layout.
+
+    All cells of one target (or of none) form an experiment: one trajectory per cell type, whose cells are snapshots
+    at random times of its last 15 m steps, m the most cells that a type has there. half_response: the mean of a
+    regulator over all cell types within each experiment, or once within the wild type. cyclic: step all genes at
+    once, so that the graph may have cycles.
+    """
+    _check_choice("half_response", half_response, ("experiment", "wild_type"))
+    _check_choice("perturbation", perturbation, tuple(FACTOR))
+    d, cell_types = np.shape(kinetics.basal)
+    if np.shape(graph) != (d, d):
+        raise ConfigError(f"the graph has shape {np.shape(graph)}, but the kinetics are those of {d} genes")
+    if len(layout.cell_type) and not 0 <= layout.cell_type.min() <= layout.cell_type.max() < cell_types:
+        raise ConfigError(f"cell types must lie between 0 and {cell_types - 1}")
+    system = _System(rng, graph, kinetics, cyclic)
+    out = np.empty((len(layout.target), d), dtype=np.float32)
+    half = None
+    if half_response == "wild_type":
+        _, means = system.run(np.ones((1, d)), HALF_RESPONSE_CELLS, np.empty(0, dtype=np.int64), None)
+        half = means[:, 0]
+    plain = np.flatnonzero(layout.target < 0)
+    for part in np.array_split(plain, max(1, math.ceil(len(plain) / (LONGEST * cell_types)))):
+        if len(part):
+            lane = layout.cell_type[part]
+            out[part], _ = system.run(np.ones((1, d)), int(np.bincount(lane).max()), lane, half)
+    touched = np.flatnonzero(layout.target >= 0)
+    targets, experiment = np.unique(layout.target[touched], return_inverse=True)
+    if len(targets):
+        most = int(np.bincount(experiment * cell_types + layout.cell_type[touched]).max())
+        block = system.experiments_at_once(most)
+        for first in range(0, len(targets), block):
+            chosen = targets[first : first + block]
+            factor = np.ones((len(chosen), d))
+            factor[np.arange(len(chosen)), chosen] = FACTOR[perturbation]
+            here = (experiment >= first) & (experiment < first + block)
+            rows = touched[here]
+            lane = (experiment[here] - first) * cell_types + layout.cell_type[rows]
+            out[rows], _ = system.run(factor, most, lane, half)
+    return out
+
+
+class _System:
+    """Arrays the compiled code takes, and calls to it."""
+
+    def __init__(self, rng: np.random.Generator, graph: np.ndarray, kinetics: Kinetics, cyclic: bool) -> None:
+        from presage.simulators import langevin
+
+        self.rng, self.compiled, self.cyclic = rng, langevin, cyclic
+        self.state = rng.integers(0, 2**64, size=(2, langevin.STREAMS), dtype=np.uint64)
+        graph = np.asarray(graph) != 0
+        d, self.cell_types = np.shape(kinetics.basal)
+        self.order = np.arange(d) if cyclic else topological_order(graph)
+        targets, self.parents = np.nonzero(graph.T)
+        self.first_parent = np.searchsorted(targets, np.arange(d + 1))
+        self.strength = np.ascontiguousarray(np.asarray(kinetics.strength)[self.parents, targets], dtype=np.float32)
+        self.basal = np.ascontiguousarray(kinetics.basal, dtype=np.float32)
+        self.decay, self.noise, self.hill = (
+            np.ascontiguousarray(np.broadcast_to(value, d), dtype=np.float32)
+            for value in (kinetics.decay, kinetics.noise, kinetics.hill)
+        )
+        self.height = langevin.heights(self.order, self.first_parent, self.parents) if not cyclic else None
+        self.dt = kinetics.dt
+
+    def experiments_at_once(self, cells: int) -> int:
+        """As many experiments as keep the working memory within the processor's cache, or at least fill its vectors."""
+        steps = SNAPSHOT_STEPS * cells + WARM_STEPS * (0 if self.height is None else int(self.height.max()))
+        bytes_each = 4 * steps * self.cell_types * len(self.basal)
+        return max(1, CACHE // bytes_each, math.ceil(32 / self.cell_types))
+
+    def run(
+        self, factor: np.ndarray, cells: int, lane: np.ndarray, half: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Expression [m, d] of cells given by their lanes, and means per experiment [d, E].
+
+        factor: [E, d] multiplies production. cells: the most cells in one lane. half: [d], or None for the means.
+        """
+        steps = SNAPSHOT_STEPS * cells
+        snapshot = self.rng.integers(0, steps, size=len(lane)) * (len(factor) * self.cell_types) + lane
+        factor = np.ascontiguousarray(factor, dtype=np.float32)
+        given = np.empty(0, dtype=np.float32) if half is None else half.astype(np.float32)
+        shared = (self.first_parent, self.parents, self.strength, self.basal, factor, self.decay, self.noise, self.hill)
+        if self.cyclic:
+            start = self.compiled.mean_field(*shared, given)  # [d, E * C]
+            _, _, start, means = self.compiled.run_together(
+                self.state, *shared, given, start, SETTLE_STEPS, self.dt, snapshot[:0]
+            )
+            given = means if half is None else given
+            expression, means, _, _ = self.compiled.run_together(
+                self.state, *shared, given, start, steps, self.dt, snapshot
+            )
+        else:
+            expression, means = self.compiled.run(
+                self.state, self.order, self.height, *shared, given, steps, WARM_STEPS, self.dt, snapshot
+            )
+        return expression.T, means

@@ -50,6 +50,9 @@ def read_avici_checkpoint(folder: str | os.PathLike[str], counts: bool = False) 
         raise ModelFileError(f"{file.name} is larger than any public checkpoint (2 GiB); refused")
     state = read_pickle(file.read_bytes())
     parameters = _parameters(state)
+    # A file can refer to one array from many places; a network made of it would be larger than the file by any factor.
+    if sum(array.nbytes for module in parameters.values() for array in module.values()) > file.stat().st_size:
+        raise ModelFileError(f"{file.name} uses the same array more than once, for different parameters; refused")
     network_settings = settings.get("neural_net_kwargs", {})
     network_settings = network_settings.get("model_kwargs", network_settings)  # older files nest them
     network = _network(parameters, network_settings)

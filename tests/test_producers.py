@@ -19,7 +19,7 @@ from presage.data.buffer import Buffer, BufferConfig, RowsConfig, TrainBatch
 from presage.data.producers import Crew, ProcessCrew, Recipe, Stored, Task, Worker, _single_threaded
 from presage.domain.catalog import _scm
 from presage.domain.spec import Domain
-from presage.errors import ConfigError, PresageError
+from presage.errors import ConfigError, MissingExtraError, PresageError
 from presage.rng import Stream
 
 RFF = _scm("rff", frozenset())
@@ -386,8 +386,7 @@ def _running(pid: int) -> bool:
 # Ray
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning:ray")
 def test_ray_gives_the_batches_of_inline_even_when_killed() -> None:
     ray = pytest.importorskip("ray")
 
@@ -400,6 +399,14 @@ def test_ray_gives_the_batches_of_inline_even_when_killed() -> None:
 
     assert compare_with_inline("ray", between)["replaced"] == 1
     assert not ray.is_initialized()
+
+
+def test_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    buffer = Buffer(RFF, ROWS, BufferConfig(producers="ray"), sizes=SIZES, seed=0)
+    with pytest.raises(MissingExtraError, match=r"presage\[ray\]"):
+        buffer.draw(4, 0)
+    buffer.close()
 
 
 def test_stored_is_what_producers_send() -> None:

@@ -244,15 +244,7 @@ class Buffer:
         return TrainBatch(x=x, u=u, missing=missing, graph=shelf.graph[slots[:, 0]])
 
     def _start(self, shard: int, shards: int) -> None:
-        """Processes and Ray: lay out the shelves of our part of the datasets and start the producers."""
-        self._shard = (shard, shards)
-        for d, size in self.sizes.items():
-            batch = len(np.array_split(np.arange(size), shards)[shard])
-            ahead = _AHEAD_BATCHES * math.ceil(batch / self.config.reuse) + self.config.workers
-            shelf = _Shelf(d, batch, self._recipe, self.config, ahead)
-            start = -(-self._restored.get(d, {}).get("inserted", 0) // shards)
-            shelf.base = shelf.inserted = shelf.arrived = shelf.requested = start
-            self._shelves[d] = shelf
+"""Processes and Ray: lay out the shelves of our part of the datasets and start the producers."""
         links: dict[str, Any] = {
             "changed": self._changed,
             "next_task": self._next_task,
@@ -264,6 +256,14 @@ class Buffer:
             from presage.data.ray_producers import RayCrew
 
             self._crew = RayCrew(self._recipe, self.config.workers, **links)
+        self._shard = (shard, shards)
+        for d, size in self.sizes.items():
+            batch = len(np.array_split(np.arange(size), shards)[shard])
+            ahead = _AHEAD_BATCHES * math.ceil(batch / self.config.reuse) + self.config.workers
+            shelf = _Shelf(d, batch, self._recipe, self.config, ahead)
+            start = -(-self._restored.get(d, {}).get("inserted", 0) // shards)
+            shelf.base = shelf.inserted = shelf.arrived = shelf.requested = start
+            self._shelves[d] = shelf
         atexit.register(self.close)  # runs before multiprocessing ends its children, so none is replaced then
         self._crew.start()
 

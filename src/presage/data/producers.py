@@ -96,8 +96,8 @@ class Worker:
     ready: bool = False
 
 
-class Crew(ABC, threading.Thread):
-    """Keeps producers alive and busy; runs as a daemon thread of the trainer.
+class Crew(ABC):
+    """Keeps producers alive and busy, in a daemon thread of the trainer.
 
     changed: the buffer's condition, held while `next_task` and `deliver` are called and notified after a delivery.
     """
@@ -111,7 +111,7 @@ class Crew(ABC, threading.Thread):
         next_task: Callable[[], Task | None],
         deliver: Callable[[Task, Stored], None],
     ) -> None:
-        super().__init__(name="presage-producers", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="presage-producers", daemon=True)
         self.recipe = recipe
         self.workers = workers
         self.replaced = 0
@@ -141,8 +141,15 @@ class Crew(ABC, threading.Thread):
     def _dismiss(self, worker: Worker) -> None:
         """End a producer, dead or alive, and free what it held."""
 
-    def run(self) -> None:
-        """Work until closed."""
+    def start(self) -> None:
+        """Hire the producers and set them to work."""
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        """Whether datasets may still come."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
         try:
             self._prepare()
             while not self._closing:
@@ -169,10 +176,10 @@ class Crew(ABC, threading.Thread):
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        if self.is_alive() and threading.current_thread() is not self:
-            self.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> None:  # noqa: B027 - most crews have nothing to prepare
         """What the thread does once before it hires."""
 
     def _assign(self) -> None:

@@ -20,10 +20,10 @@ class RayCrew(Crew):
     def __init__(self, recipe: Recipe, workers: int, **links: Any) -> None:
         super().__init__(recipe, workers, **links)
         self._ray = require_extra("ray", "ray", "a buffer filled by Ray actors")
-        self._started = not self._ray.is_initialized()
-        if self._started and os.environ.get("RAY_ADDRESS"):
+        self._ours = not self._ray.is_initialized()
+        if self._ours and os.environ.get("RAY_ADDRESS"):
             self._ray.init(address="auto", log_to_driver=False)
-        elif self._started:
+        elif self._ours:
             cores = max(workers, os.cpu_count() or 1)  # an actor without a core of its own would wait for ever
             self._ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False)
         self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Producer)
@@ -33,8 +33,8 @@ class RayCrew(Crew):
     def close(self) -> None:
         """End the actors, and Ray itself if it was started here."""
         super().close()
-        if self._started:
-            self._started = False
+        if self._ours:
+            self._ours = False
             self._ray.shutdown()
 
     def _hire(self) -> Any:

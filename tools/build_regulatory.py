@@ -39,6 +39,7 @@ def read(text: str) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 
 def main() -> None:
+    """Read the wheel named on the command line and write the compact file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", type=Path, help="the avici wheel, or a folder it is unpacked or installed in")
     wheel = parser.parse_args().wheel

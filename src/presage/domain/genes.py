@@ -18,6 +18,8 @@ from presage.types import Kind
 
 __all__ = ["GeneDomain", "grn_domain"]
 
+_TRAINING = Dynamics()
+
 
 @register
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,7 @@ class GeneDomain(Domain):
     acyclic: ClassVar[bool] = False
 
     graphs: tuple[GraphModel, ...]
-    dynamics: Dynamics = Dynamics()
+    dynamics: Dynamics = _TRAINING
     platforms: tuple[Platform, ...] = (PLATFORMS["10x-chromium"],)
 
     def check(self) -> None:
@@ -74,7 +76,7 @@ _GRAPHS: dict[bool, tuple[GraphModel, ...]] = {
     True: (RegulatorySubgraph(network=("ecoli",)), RegulatorySubgraph(network=("yeast",))),
 }
 _DYNAMICS = {
-    False: Dynamics(),
+    False: _TRAINING,
     True: Dynamics(
         cell_types=(10,),
         decay=(0.5, 1.5),

@@ -31,7 +31,8 @@ SNAPSHOT_STEPS = 15
 WARM_STEPS = 10
 """A regulator is stepped this many steps longer than the genes it acts on."""
 SETTLE_STEPS = 1000
-"""Steps before the window when all genes are stepped at once."""
+"""Steps of each of the two runs before the window when all genes are stepped at once."""
+MEAN_FIELD_ROUNDS = 100
 HALF_RESPONSE_CELLS = 100
 """Length, in cells per type, of the wild-type run that half responses are taken from."""
 CACHE = 2**20
@@ -230,22 +231,44 @@ class _System:
 
         factor: [E, d] multiplies production. cells: the most cells in one lane. half: [d], or None for the means.
         """
-        steps = SNAPSHOT_STEPS * cells
-        snapshot = self.rng.integers(0, steps, size=len(lane)) * (len(factor) * self.cell_types) + lane
-        factor = np.ascontiguousarray(factor, dtype=np.float32)
-        given = np.empty(0, dtype=np.float32) if half is None else half.astype(np.float32)
-        shared = (self.first_parent, self.parents, self.strength, self.basal, factor, self.decay, self.noise, self.hill)
-        if self.cyclic:
-            start = self.compiled.mean_field(*shared, given)  # [d, E * C]
-            _, _, start, means = self.compiled.run_together(
-                self.state, *shared, given, start, SETTLE_STEPS, self.dt, snapshot[:0]
-            )
-            given = means if half is None else given
-            expression, means, _, _ = self.compiled.run_together(
-                self.state, *shared, given, start, steps, self.dt, snapshot
-            )
-        else:
+        steps, kinds, d = SNAPSHOT_STEPS * cells, self.cell_types, len(self.basal)
+        lanes = len(factor) * kinds
+        snapshot = self.rng.integers(0, steps, size=len(lane)) * lanes + lane
+        given = np.empty((d, 0), dtype=np.float32) if half is None else half.astype(np.float32)[:, None]
+        basal = np.tile(self.basal, (1, len(factor)))  # [d, E * C]
+        production = np.repeat(factor.T.astype(np.float32), kinds, axis=1)  # [d, E * C]
+        edges = (self.first_parent, self.parents, self.strength, basal, production)
+        if not self.cyclic:
             expression, means = self.compiled.run(
-                self.state, self.order, self.height, *shared, given, steps, WARM_STEPS, self.dt, snapshot
+                self.state,
+                self.order,
+                self.height,
+                *edges,
+                self.decay,
+                self.noise,
+                self.hill,
+                given,
+                kinds,
+                steps,
+                WARM_STEPS,
+                self.dt,
+                snapshot,
             )
-        return expression.T, means
+            return expression.T, means
+        # All genes at once: half responses of the noiseless steady state, then of a run that settles, serve the rest.
+        rates = (self.decay, self.noise, self.hill)
+        start = self.compiled.mean_field(*edges, self.decay, self.hill, given, kinds, MEAN_FIELD_ROUNDS)
+        response = self._half(start, given)
+        for length, taken in ((SETTLE_STEPS, snapshot[:0]), (SETTLE_STEPS, snapshot[:0]), (steps, snapshot)):
+            expression, lane_mean, start = self.compiled.run_together(
+                self.state, *edges, *rates, response, start, length, self.dt, taken
+            )
+            response = self._half(lane_mean, given)
+        return expression.T, lane_mean.reshape(d, -1, kinds).mean(axis=2)
+
+    def _half(self, lane_mean: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Half response of every lane [d, E * C]: given, or the mean of its experiment."""
+        d, lanes = lane_mean.shape
+        by_experiment = lane_mean.reshape(d, -1, self.cell_types).mean(axis=2)
+        response = given if given.size else np.repeat(by_experiment, self.cell_types, axis=1)
+        return np.ascontiguousarray(np.broadcast_to(response, (d, lanes)), dtype=np.float32)

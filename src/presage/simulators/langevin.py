@@ -5,6 +5,7 @@ arrays over time are flat with the lane running fastest, so the loops without a 
 Numba ships no vector versions of log, exp, sin and cos: the short float32 polynomials below take their place.
 """
 
+# mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
 from typing import Any
@@ -19,6 +20,9 @@ __all__ = ["STREAMS", "heights", "mean_field", "run", "run_together", "standard_
 STREAMS = 16
 """Parallel random streams; a multiple of the widest vector of today's processors."""
 
+_FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+# error_model: a division that could raise would keep a loop from becoming vector code.
+
 _F = np.float32
 _LN2X2 = _F(2.0 * np.log(2.0))
 _TWO_PI = _F(2.0 * np.pi)
@@ -27,6 +31,8 @@ _HALF, _QUARTER, _ONE, _ZERO = _F(0.5), _F(0.25), _F(1.0), _F(0.0)
 _ONE_BITS = np.int32(0x3F800000)
 _MANTISSA = np.int32(0x007FFFFF)
 _EDGE = np.int32(0x3F3504F3)  # sqrt(1/2) as bits
+_TINY = _F(1e-20)
+_CHUNK = 4096
 
 # log2(1 + t) = t * poly(t) for 1 + t in [sqrt(1/2), sqrt(2)], and 2^t for t in [-1/2, 1/2]: least squares at
 # Chebyshev points in double precision, done once at import; the error is at float32 rounding.
@@ -62,7 +68,7 @@ def _float(typingctx: Any, value: Any) -> Any:
 
 
 @njit(inline="always")
-def _log2(x):  # noqa: ANN001, ANN202
+def _log2(x):
     """log2 of a positive, normal float32."""
     bits = np.int32(_bits(x) - _EDGE)
     power = np.int32(bits >> np.int32(23))
@@ -80,7 +86,7 @@ def _log2(x):  # noqa: ANN001, ANN202
 
 
 @njit(inline="always")
-def _exp2(x):  # noqa: ANN001, ANN202
+def _exp2(x):
     """2^x of a float32 between -120 and 120."""
     whole = np.int32(np.floor(x + _HALF))
     t = x - _F(whole)
@@ -94,7 +100,7 @@ def _exp2(x):  # noqa: ANN001, ANN202
 
 
 @njit(inline="always")
-def _sine(q):  # noqa: ANN001, ANN202
+def _sine(q):
     """sin(2 pi q) for |q| <= 1/4."""
     s = q * q
     p = _S4
@@ -105,158 +111,291 @@ def _sine(q):  # noqa: ANN001, ANN202
     return p * q
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def standard_normals(state, out):  # noqa: ANN001, ANN201
-    """Fill `out` (float32, length a multiple of 2 * STREAMS) with normals; `state` (uint64 [2, STREAMS]) moves on.
-
-    STREAMS generators of the kind xoroshiro128+ run side by side; each 64 bits give a Box-Muller pair.
-    """
+@njit(**_FAST)
+def _words(state, out):
+    """Fill `out` (uint64, length a multiple of STREAMS) from generators of the kind xoroshiro128+, side by side."""
     first, second = state[0], state[1]
-    for block in range(0, out.size, 2 * STREAMS):
+    for block in range(0, out.size, STREAMS):
         for w in range(STREAMS):
             a, b = first[w], second[w]
-            word = a + b
+            out[block + w] = a + b
             b ^= a
             first[w] = ((a << np.uint64(24)) | (a >> np.uint64(40))) ^ b ^ (b << np.uint64(16))
             second[w] = (b << np.uint64(37)) | (b >> np.uint64(27))
-            radius = (_F(np.int32(word >> np.uint64(40))) + _ONE) * _SMALL  # (0, 1]
-            angle = _F(np.int32((word >> np.uint64(16)) & np.uint64(0xFFFFFF))) * _SMALL - _HALF  # [-1/2, 1/2)
-            size = np.sqrt(max(_ZERO, -_LN2X2 * _log2(radius)))
-            fold = abs(angle) - _QUARTER
-            up = _sine(_QUARTER - abs(fold))
-            out[block + w] = -size * _sine(fold)
-            out[block + STREAMS + w] = size * (up if angle >= _ZERO else -up)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _activate(x, start, stop, lanes, half, hill, out):  # noqa: ANN001, ANN202
-    """out = x^g / (h^g + x^g), and 0 where x is 0; `half` holds one h per lane."""
-    for t in range(start, stop):
-        row = t * lanes
+@njit(**_FAST)
+def _box_muller(words, out):
+    """Pairs of normals from pairs of int32, 24 bits of each."""
+    half = out.size // 2
+    left, right, x, y = words[:half], words[half : 2 * half], out[:half], out[half:]
+    for i in range(half):
+        radius = (_F(np.int32((left[i] >> np.int32(8)) & np.int32(0xFFFFFF))) + _ONE) * _SMALL  # (0, 1]
+        angle = _F(np.int32(right[i] >> np.int32(8))) * _SMALL  # [-1/2, 1/2) turns
+        size = np.sqrt(max(_ZERO, -_LN2X2 * _log2(radius)))
+        fold = abs(angle) - _QUARTER
+        up = _sine(_QUARTER - abs(fold))
+        x[i] = -size * _sine(fold)
+        y[i] = size * (up if angle >= _ZERO else -up)
+
+
+@njit(**_FAST)
+def standard_normals(state, out):
+    """Fill `out` (float32, length a multiple of 2 * STREAMS) with normals; `state` (uint64 [2, STREAMS]) moves on."""
+    words = np.empty(_CHUNK // 2, dtype=np.uint64)
+    for first in range(0, out.size, _CHUNK):
+        part = out[first : first + _CHUNK]
+        _words(state, words[: part.size // 2])
+        _box_muller(words.view(np.int32), part)
+
+
+@njit(**_FAST)
+def _padded(size):
+    """The next length that `standard_normals` takes."""
+    return ((size + 2 * STREAMS - 1) // (2 * STREAMS)) * (2 * STREAMS)
+
+
+@njit(**_FAST)
+def _activate(x, half, hill, out):
+    """out = x^g / (h^g + x^g) element by element, and 0 where x is 0."""
+    for at in range(x.size):
+        value = x[at]
+        power = -hill * _log2(max(value, _TINY) / max(half[at], _TINY))
+        share = _ONE / (_ONE + _exp2(min(max(power, _F(-100.0)), _F(100.0))))
+        out[at] = share if value > _ZERO else _ZERO
+
+
+@njit(**_FAST)
+def _step(x, made, wind, lanes, rate, scale, dt, track):
+    """Euler-Maruyama steps, flat over times and lanes: `track` gets every state, `x` ends one step after the last."""
+    for row in range(0, made.size, lanes):
         for lane in range(lanes):
-            value = x[row + lane]
-            ratio = max(value, _F(1e-20)) / max(half[lane], _F(1e-20))
-            power = hill * _log2(ratio)
-            share = _ONE / (_ONE + _exp2(min(max(-power, _F(-100.0)), _F(100.0))))
-            out[row + lane] = share if value > _ZERO else _ZERO
+            value = x[lane]
+            track[row + lane] = value
+            gain, loss = max(_ZERO, made[row + lane]), rate * value
+            value += (gain - loss) * dt + scale * np.sqrt(gain + loss) * wind[row + lane]
+            x[lane] = max(_ZERO, value)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def run(  # noqa: ANN201, PLR0913
-    state,  # noqa: ANN001  uint64 [2, STREAMS]
-    order,  # noqa: ANN001  genes, regulators first
-    height,  # noqa: ANN001  longest way down to a gene without targets, per gene
-    first_parent,  # noqa: ANN001  [d + 1] offsets into parents and strength
-    parents,  # noqa: ANN001
-    strength,  # noqa: ANN001  signed
-    basal,  # noqa: ANN001  [d, C] production of genes without regulators
-    factor,  # noqa: ANN001  [E, d] multiplies production: 0 in a knockout, 1/2 in a knockdown
-    decay,  # noqa: ANN001  [d]
-    noise,  # noqa: ANN001  [d]
-    hill,  # noqa: ANN001  [d] of the regulator
-    half,  # noqa: ANN001  [d] or empty: then the mean of each experiment
-    steps,  # noqa: ANN001  length of the window that cells are taken from
-    warm,  # noqa: ANN001  extra steps per unit of height
-    dt,  # noqa: ANN001
-    cells,  # noqa: ANN001  [m] time * lanes + lane of each cell, time counted from the start of the window
+@njit(**_FAST)
+def _add(target, weight, source):
+    for at in range(target.size):
+        target[at] += weight * source[at]
+
+
+@njit(**_FAST)
+def _spread(row, out):
+    """Repeat a row of lanes over all times."""
+    for first in range(0, out.size, row.size):
+        for lane in range(row.size):
+            out[first + lane] = row[lane]
+
+
+@njit(**_FAST)
+def _scale(row, out):
+    """Multiply every time by a row of lanes."""
+    for first in range(0, out.size, row.size):
+        for lane in range(row.size):
+            out[first + lane] *= row[lane]
+
+
+@njit(**_FAST)
+def _sum_times(x, out):
+    """Sums over time, per lane."""
+    for lane in range(out.size):
+        out[lane] = _ZERO
+    for first in range(0, x.size, out.size):
+        for lane in range(out.size):
+            out[lane] += x[first + lane]
+
+
+@njit(**_FAST)
+def _take(x, cells, out):
+    for cell in range(cells.size):
+        out[cell] = x[cells[cell]]
+
+
+@njit(**_FAST)
+def _average(total, steps, kinds, given, lane_mean, lane_half, means):
+    """Means per lane and per experiment, and the half response of each lane: given, or its experiment's mean."""
+    for e in range(means.size):
+        mean = _ZERO
+        for lane in range(e * kinds, (e + 1) * kinds):
+            lane_mean[lane] = total[lane] / _F(steps)
+            mean += lane_mean[lane]
+        means[e] = mean / _F(kinds)
+        for lane in range(e * kinds, (e + 1) * kinds):
+            lane_half[lane] = given[0] if given.size else means[e]
+
+
+@njit(**_FAST)
+def run(
+    state,  # uint64 [2, STREAMS]
+    order,  # genes, regulators first
+    height,  # [d] edges on the longest way down to a gene without targets
+    first_parent,  # [d + 1] offsets into parents and strength
+    parents,
+    strength,  # signed
+    basal,  # [d, E * C] production of genes without regulators
+    factor,  # [d, E * C] multiplies production: 0 in a knockout, 1/2 in a knockdown
+    decay,  # [d]
+    noise,  # [d]
+    hill,  # [d] of the regulator
+    half,  # [d, 1], or [d, 0]: then the mean within each experiment
+    kinds,  # C, the number of cell types
+    steps,  # length of the window that cells are taken from
+    warm,  # extra steps per unit of height
+    dt,
+    cells,  # [m] time * lanes + lane of each cell, time counted from the start of the window
 ):
     """Expression of the cells [d, m] and mean expression per experiment [d, E], gene after gene.
 
-    A gene is stepped from the moment all its targets need it: `warm * height` steps before the window.
+    A gene starts `warm * height` steps before the window, so that it moves before the genes it acts on.
     """
-    d, types_ = basal.shape
-    experiments = factor.shape[0]
-    lanes = experiments * types_
-    before = warm * height.max()
-    length = (before + steps) * lanes
-    padded = ((length + 2 * STREAMS - 1) // (2 * STREAMS)) * (2 * STREAMS)
+    d, lanes = basal.shape
+    tallest = 0
+    slot = np.zeros(d, dtype=np.int64)  # where the activation of a regulator is kept
+    slots = 0
+    for j in range(d):
+        tallest = max(tallest, height[j])
+        slot[j] = slots
+        slots += 1 if height[j] > 0 else 0
+    before = warm * tallest * lanes  # all places below are flat: time * lanes + lane
+    length = before + steps * lanes
     expression = np.empty((d, cells.size), dtype=np.float32)
-    means = np.empty((d, experiments), dtype=np.float32)
+    means = np.empty((d, lanes // kinds), dtype=np.float32)
     lane_mean = np.empty((d, lanes), dtype=np.float32)
     lane_half = np.empty((d, lanes), dtype=np.float32)
-    slot = np.full(d, -1, dtype=np.int64)  # where the activation of a regulator is kept
-    used = 0
-    for j in range(d):
-        if height[j] > 0:
-            slot[j] = used
-            used += 1
-    activation = np.empty((used, length), dtype=np.float32)
-    normal = np.empty(padded, dtype=np.float32)
+    activation = np.empty((slots, length), dtype=np.float32)
+    normal = np.empty(_padded(length), dtype=np.float32)
     track = np.empty(length, dtype=np.float32)
     production = np.empty(length, dtype=np.float32)
     x = np.empty(lanes, dtype=np.float32)
-    one_value = np.empty(1, dtype=np.float32)
-    one_share = np.empty(1, dtype=np.float32)
-    drift = _F(dt)
+    share = np.empty(lanes, dtype=np.float32)
+    scale = _F(np.sqrt(dt))
     for j in order:
-        begin = before - warm * height[j]
-        low, high = begin * lanes, length
-        lo, hi = first_parent[j], first_parent[j + 1]
-        rate, scale = decay[j], noise[j] * np.sqrt(drift)
+        begin = before - warm * height[j] * lanes
+        made, moved = production[begin:], track[begin:]
         # Production at every step, and at the mean of the regulators, which gives the starting point.
-        if lo == hi:
+        if first_parent[j] == first_parent[j + 1]:
             for lane in range(lanes):
-                level = basal[j, lane % types_] * factor[lane // types_, j]
-                x[lane] = level / rate
-                for at in range(low + lane, high, lanes):
-                    production[at] = level
+                x[lane] = basal[j, lane]
+            _spread(x, made)
         else:
-            base = _ZERO
-            for e in range(lo, hi):
-                base += max(_ZERO, -strength[e])
-            production[low:high] = base
-            x[:] = base
-            for e in range(lo, hi):
-                i, k = parents[e], strength[e]
-                share = activation[slot[i]]
-                for at in range(low, high):
-                    production[at] += k * share[at]
-                for lane in range(lanes):
-                    one_value[0] = lane_mean[i, lane]
-                    _activate(one_value, 0, 1, 1, lane_half[i, lane : lane + 1], hill[i], one_share)
-                    x[lane] += k * one_share[0]
             for lane in range(lanes):
-                x[lane] = max(_ZERO, x[lane]) * factor[lane // types_, j] / rate
-            if experiments > 1 or factor[0, j] != _ONE:
-                for e in range(experiments):
-                    share_left = factor[e, j]
-                    if share_left != _ONE:
-                        for at in range(low + e * types_, high, lanes):
-                            for c in range(types_):
-                                production[at + c] *= share_left
-        size = ((high - low + 2 * STREAMS - 1) // (2 * STREAMS)) * (2 * STREAMS)
-        standard_normals(state, normal[:size])
-        for at in range(low, high, lanes):
-            now, make, wind = track[at : at + lanes], production[at : at + lanes], normal[at - low : at - low + lanes]
-            for lane in range(lanes):
-                value = x[lane]
-                now[lane] = value
-                made, lost = max(_ZERO, make[lane]), rate * value
-                value += (made - lost) * drift + scale * np.sqrt(made + lost) * wind[lane]
-                x[lane] = max(_ZERO, value)
-        window = before * lanes
-        total = np.zeros(lanes, dtype=np.float64)
-        for at in range(window, high, lanes):
-            for lane in range(lanes):
-                total[lane] += track[at + lane]
-        for e in range(experiments):
-            mean = 0.0
-            for c in range(types_):
-                lane = e * types_ + c
-                lane_mean[j, lane] = total[lane] / steps
-                mean += total[lane] / steps
-            means[j, e] = mean / types_
-            for c in range(types_):
-                lane_half[j, e * types_ + c] = half[j] if half.size else means[j, e]
-        if slot[j] >= 0:
-            _activate(track, begin, before + steps, lanes, lane_half[j], hill[j], activation[slot[j]])
-        for cell in range(cells.size):
-            expression[j, cell] = track[window + cells[cell]]
+                x[lane] = _ZERO
+            for e in range(first_parent[j], first_parent[j + 1]):
+                for lane in range(lanes):  # a repressor makes |k| - |k| A
+                    x[lane] += max(_ZERO, -strength[e])
+            _spread(x, made)
+            for e in range(first_parent[j], first_parent[j + 1]):
+                i = parents[e]
+                _add(made, strength[e], activation[slot[i], begin:])
+                _activate(lane_mean[i], lane_half[i], hill[i], share)
+                _add(x, strength[e], share)
+        _scale(factor[j], made)
+        for lane in range(lanes):
+            x[lane] = max(_ZERO, x[lane]) * factor[j, lane] / decay[j]
+        standard_normals(state, normal[: _padded(made.size)])
+        _step(x, made, normal, lanes, decay[j], noise[j] * scale, _F(dt), moved)
+        window = track[before:]
+        _sum_times(window, x)
+        _average(x, steps, kinds, half[j], lane_mean[j], lane_half[j], means[j])
+        if height[j] > 0:
+            _spread(lane_half[j], made)  # production is no longer needed
+            _activate(moved, made, hill[j], activation[slot[j], begin:])
+        _take(window, cells, expression[j])
     return expression, means
 
 
+@njit(**_FAST)
+def _produce(j, first_parent, parents, strength, basal, factor, share, made):
+    """Production of gene j in every lane, from the activations [d, lanes] of its regulators."""
+    for lane in range(made.size):
+        made[lane] = basal[j, lane] if first_parent[j] == first_parent[j + 1] else _ZERO
+    for e in range(first_parent[j], first_parent[j + 1]):
+        for lane in range(made.size):
+            made[lane] += strength[e] * share[parents[e], lane] + max(_ZERO, -strength[e])
+    for lane in range(made.size):
+        made[lane] = max(_ZERO, made[lane]) * factor[j, lane]
+
+
+@njit(**_FAST)
+def run_together(
+    state,
+    first_parent,
+    parents,
+    strength,
+    basal,
+    factor,
+    decay,
+    noise,
+    hill,
+    half,  # [d, E * C]
+    start,  # [d, E * C]
+    steps,
+    dt,
+    cells,
+):
+    """Expression of the cells [d, m], means per lane [d, E * C] and the last state, all genes stepped at once.
+
+    Arguments as in `run`; the graph may have cycles.
+    """
+    d, lanes = basal.shape
+    expression = np.empty((d, cells.size), dtype=np.float32)
+    by_time = np.argsort(cells)
+    x, after = start.copy(), start.copy()
+    total = np.zeros((d, lanes), dtype=np.float64)
+    share = np.empty((d, lanes), dtype=np.float32)
+    made = np.empty(lanes, dtype=np.float32)
+    size = _padded(d * lanes)
+    normal = np.empty(size, dtype=np.float32)
+    scale = _F(np.sqrt(dt))
+    seen = 0
+    for t in range(steps):
+        while seen < cells.size and cells[by_time[seen]] < (t + 1) * lanes:
+            cell = by_time[seen]
+            for j in range(d):
+                expression[j, cell] = x[j, cells[cell] - t * lanes]
+            seen += 1
+        standard_normals(state, normal)
+        for i in range(d):
+            _activate(x[i], half[i], hill[i], share[i])
+        for j in range(d):
+            _produce(j, first_parent, parents, strength, basal, factor, share, made)
+            for lane in range(lanes):
+                total[j, lane] += x[j, lane]
+                after[j, lane] = x[j, lane]
+            wind = normal[j * lanes : (j + 1) * lanes]
+            _step(after[j], made, wind, lanes, decay[j], noise[j] * scale, _F(dt), x[j])
+        x, after = after, x
+    return expression, (total / steps).astype(np.float32), x
+
+
+@njit(**_FAST)
+def mean_field(first_parent, parents, strength, basal, factor, decay, hill, half, kinds, rounds):
+    """Steady state without noise [d, E * C], by damped repetition; `half` as in `run`."""
+    d, lanes = basal.shape
+    x = np.empty((d, lanes), dtype=np.float32)
+    share = np.empty((d, lanes), dtype=np.float32)
+    made = np.empty(lanes, dtype=np.float32)
+    lane_mean = np.empty(lanes, dtype=np.float32)
+    lane_half = np.empty(lanes, dtype=np.float32)
+    means = np.empty(lanes // kinds, dtype=np.float32)
+    x[:] = _ONE
+    for _ in range(rounds):
+        for i in range(d):
+            _average(x[i], 1, kinds, half[i], lane_mean, lane_half, means)
+            _activate(x[i], lane_half, hill[i], share[i])
+        for j in range(d):
+            _produce(j, first_parent, parents, strength, basal, factor, share, made)
+            for lane in range(lanes):
+                x[j, lane] = _HALF * (x[j, lane] + made[lane] / decay[j])
+    return x
+
+
 @njit(cache=True, nogil=True)
-def heights(order, first_parent, parents):  # noqa: ANN001, ANN201
+def heights(order, first_parent, parents):
     """Edges on the longest way from each gene down to one without targets; `order` has regulators first."""
     height = np.zeros(order.size, dtype=np.int64)
     for j in order[::-1]:

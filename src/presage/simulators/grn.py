@@ -111,10 +111,11 @@ class Dynamics(Component):
     def kinetics(self, rng: np.random.Generator, subgraph: Subgraph) -> Kinetics:
         """Draw the options, then the numbers of one system."""
         part, d = self.resolve(rng), len(subgraph.graph)
-        strength = rng.uniform(*part.only("strength"), size=(d, d)) * part.only("signs").sample(rng, subgraph)
+        (least, most), (low, high) = part.only("strength"), part.only("basal")
+        strength = rng.uniform(least, most, size=(d, d)) * part.only("signs").sample(rng, subgraph)
         return Kinetics(
             strength=strength,
-            basal=rng.uniform(*part.only("basal"), size=(d, int(part.only("cell_types")))),
+            basal=rng.uniform(low, high, size=(d, int(part.only("cell_types")))),
             decay=part.only("decay"),
             noise=part.only("noise"),
             hill=part.only("hill"),
@@ -200,10 +201,11 @@ class _System:
     """Arrays the compiled code takes, and calls to it."""
 
     def __init__(self, rng: np.random.Generator, graph: np.ndarray, kinetics: Kinetics, cyclic: bool) -> None:
-        from presage.simulators import langevin
+        from presage.simulators import langevin  # here, because numba is slow to load
+        from presage.simulators.vectors import STREAMS
 
         self.rng, self.compiled, self.cyclic = rng, langevin, cyclic
-        self.state = rng.integers(0, 2**64, size=(2, langevin.STREAMS), dtype=np.uint64)
+        self.state = rng.integers(0, 2**64, size=(2, STREAMS), dtype=np.uint64)
         graph = np.asarray(graph) != 0
         d, self.cell_types = np.shape(kinetics.basal)
         self.order = np.arange(d) if cyclic else topological_order(graph)

@@ -2,170 +2,32 @@
 
 Everything works on lanes. A lane is one cell type of one experiment; all lanes of a gene are stepped together, and
 arrays over time are flat with the lane running fastest, so the loops without a recursion in time become vector code.
-Numba ships no vector versions of log, exp, sin and cos: the short float32 polynomials below take their place.
 """
 
 # mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
 
-__all__ = ["STREAMS", "heights", "mean_field", "run", "run_together", "standard_normals"]
+from presage.simulators.vectors import compiled, exp2, log2, padded, standard_normals
 
-STREAMS = 16
-"""Parallel random streams; a multiple of the widest vector of today's processors."""
-
-_FAST = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
-# error_model: a division that could raise would keep a loop from becoming vector code.
+__all__ = ["heights", "mean_field", "run", "run_together"]
 
 _F = np.float32
-_LN2X2 = _F(2.0 * np.log(2.0))
-_TWO_PI = _F(2.0 * np.pi)
-_SMALL = _F(2.0**-24)
-_HALF, _QUARTER, _ONE, _ZERO = _F(0.5), _F(0.25), _F(1.0), _F(0.0)
-_ONE_BITS = np.int32(0x3F800000)
-_MANTISSA = np.int32(0x007FFFFF)
-_EDGE = np.int32(0x3F3504F3)  # sqrt(1/2) as bits
-_TINY = _F(1e-20)
-_CHUNK = 4096
-
-# log2(1 + t) = t * poly(t) for 1 + t in [sqrt(1/2), sqrt(2)], and 2^t for t in [-1/2, 1/2]: least squares at
-# Chebyshev points in double precision, done once at import; the error is at float32 rounding.
-_nodes = np.cos(np.pi * (np.arange(400) + 0.5) / 400)
-_t = 0.5 * (np.sqrt(2.0) - np.sqrt(0.5)) * _nodes + 0.5 * (np.sqrt(2.0) + np.sqrt(0.5)) - 1.0
-_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8 = (
-    _F(c) for c in np.polynomial.polynomial.polyfit(_t, np.log2(1 + _t) / _t, 8)
-)
-_E0, _E1, _E2, _E3, _E4, _E5 = (_F(c) for c in np.polynomial.polynomial.polyfit(0.5 * _nodes, 2.0 ** (0.5 * _nodes), 5))
-# sin(2 pi q) = q * poly(q^2) for |q| <= 1/4.
-_q = 0.25 * _nodes
-_S0, _S1, _S2, _S3, _S4 = (_F(c) for c in np.polynomial.polynomial.polyfit(_q**2, np.sin(2 * np.pi * _q) / _q, 4))
+_HALF, _ONE, _ZERO, _TINY = _F(0.5), _F(1.0), _F(0.0), _F(1e-20)
 
 
-@intrinsic
-def _bits(typingctx: Any, value: Any) -> Any:
-    """The bits of a float32 as int32."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(32))
-
-    return types.int32(types.float32), code
-
-
-@intrinsic
-def _float(typingctx: Any, value: Any) -> Any:
-    """The float32 of some int32 bits."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.FloatType())
-
-    return types.float32(types.int32), code
-
-
-@njit(inline="always")
-def _log2(x):
-    """log2 of a positive, normal float32."""
-    bits = np.int32(_bits(x) - _EDGE)
-    power = np.int32(bits >> np.int32(23))
-    t = _float(np.int32(np.int32(bits & _MANTISSA) + _EDGE)) - _ONE
-    p = _L8
-    p = p * t + _L7
-    p = p * t + _L6
-    p = p * t + _L5
-    p = p * t + _L4
-    p = p * t + _L3
-    p = p * t + _L2
-    p = p * t + _L1
-    p = p * t + _L0
-    return p * t + _F(power)
-
-
-@njit(inline="always")
-def _exp2(x):
-    """2^x of a float32 between -120 and 120."""
-    whole = np.int32(np.floor(x + _HALF))
-    t = x - _F(whole)
-    p = _E5
-    p = p * t + _E4
-    p = p * t + _E3
-    p = p * t + _E2
-    p = p * t + _E1
-    p = p * t + _E0
-    return p * _float(np.int32(np.int32(whole << np.int32(23)) + _ONE_BITS))
-
-
-@njit(inline="always")
-def _sine(q):
-    """sin(2 pi q) for |q| <= 1/4."""
-    s = q * q
-    p = _S4
-    p = p * s + _S3
-    p = p * s + _S2
-    p = p * s + _S1
-    p = p * s + _S0
-    return p * q
-
-
-@njit(**_FAST)
-def _words(state, out):
-    """Fill `out` (uint64, length a multiple of STREAMS) from generators of the kind xoroshiro128+, side by side."""
-    first, second = state[0], state[1]
-    for block in range(0, out.size, STREAMS):
-        for w in range(STREAMS):
-            a, b = first[w], second[w]
-            out[block + w] = a + b
-            b ^= a
-            first[w] = ((a << np.uint64(24)) | (a >> np.uint64(40))) ^ b ^ (b << np.uint64(16))
-            second[w] = (b << np.uint64(37)) | (b >> np.uint64(27))
-
-
-@njit(**_FAST)
-def _box_muller(words, out):
-    """Pairs of normals from pairs of int32, 24 bits of each."""
-    half = out.size // 2
-    left, right, x, y = words[:half], words[half : 2 * half], out[:half], out[half:]
-    for i in range(half):
-        radius = (_F(np.int32((left[i] >> np.int32(8)) & np.int32(0xFFFFFF))) + _ONE) * _SMALL  # (0, 1]
-        angle = _F(np.int32(right[i] >> np.int32(8))) * _SMALL  # [-1/2, 1/2) turns
-        size = np.sqrt(max(_ZERO, -_LN2X2 * _log2(radius)))
-        fold = abs(angle) - _QUARTER
-        up = _sine(_QUARTER - abs(fold))
-        x[i] = -size * _sine(fold)
-        y[i] = size * (up if angle >= _ZERO else -up)
-
-
-@njit(**_FAST)
-def standard_normals(state, out):
-    """Fill `out` (float32, length a multiple of 2 * STREAMS) with normals; `state` (uint64 [2, STREAMS]) moves on."""
-    words = np.empty(_CHUNK // 2, dtype=np.uint64)
-    for first in range(0, out.size, _CHUNK):
-        part = out[first : first + _CHUNK]
-        _words(state, words[: part.size // 2])
-        _box_muller(words.view(np.int32), part)
-
-
-@njit(**_FAST)
-def _padded(size):
-    """The next length that `standard_normals` takes."""
-    return ((size + 2 * STREAMS - 1) // (2 * STREAMS)) * (2 * STREAMS)
-
-
-@njit(**_FAST)
+@compiled
 def _activate(x, half, hill, out):
     """out = x^g / (h^g + x^g) element by element, and 0 where x is 0."""
     for at in range(x.size):
         value = x[at]
-        power = -hill * _log2(max(value, _TINY) / max(half[at], _TINY))
-        share = _ONE / (_ONE + _exp2(min(max(power, _F(-100.0)), _F(100.0))))
+        power = -hill * log2(max(value, _TINY) / max(half[at], _TINY))
+        share = _ONE / (_ONE + exp2(min(max(power, _F(-100.0)), _F(100.0))))
         out[at] = share if value > _ZERO else _ZERO
 
 
-@njit(**_FAST)
+@compiled
 def _step(x, made, wind, lanes, rate, scale, dt, track):
     """Euler-Maruyama steps, flat over times and lanes: `track` gets every state, `x` ends one step after the last."""
     for row in range(0, made.size, lanes):
@@ -177,13 +39,13 @@ def _step(x, made, wind, lanes, rate, scale, dt, track):
             x[lane] = max(_ZERO, value)
 
 
-@njit(**_FAST)
+@compiled
 def _add(target, weight, source):
     for at in range(target.size):
         target[at] += weight * source[at]
 
 
-@njit(**_FAST)
+@compiled
 def _spread(row, out):
     """Repeat a row of lanes over all times."""
     for first in range(0, out.size, row.size):
@@ -191,7 +53,7 @@ def _spread(row, out):
             out[first + lane] = row[lane]
 
 
-@njit(**_FAST)
+@compiled
 def _scale(row, out):
     """Multiply every time by a row of lanes."""
     for first in range(0, out.size, row.size):
@@ -199,7 +61,7 @@ def _scale(row, out):
             out[first + lane] *= row[lane]
 
 
-@njit(**_FAST)
+@compiled
 def _sum_times(x, out):
     """Sums over time, per lane."""
     for lane in range(out.size):
@@ -209,13 +71,13 @@ def _sum_times(x, out):
             out[lane] += x[first + lane]
 
 
-@njit(**_FAST)
+@compiled
 def _take(x, cells, out):
     for cell in range(cells.size):
         out[cell] = x[cells[cell]]
 
 
-@njit(**_FAST)
+@compiled
 def _average(total, steps, kinds, given, lane_mean, lane_half, means):
     """Means per lane and per experiment, and the half response of each lane: given, or its experiment's mean."""
     for e in range(means.size):
@@ -228,7 +90,7 @@ def _average(total, steps, kinds, given, lane_mean, lane_half, means):
             lane_half[lane] = given[0] if given.size else means[e]
 
 
-@njit(**_FAST)
+@compiled
 def run(
     state,  # uint64 [2, STREAMS]
     order,  # genes, regulators first
@@ -267,7 +129,7 @@ def run(
     lane_mean = np.empty((d, lanes), dtype=np.float32)
     lane_half = np.empty((d, lanes), dtype=np.float32)
     activation = np.empty((slots, length), dtype=np.float32)
-    normal = np.empty(_padded(length), dtype=np.float32)
+    normal = np.empty(padded(length), dtype=np.float32)
     track = np.empty(length, dtype=np.float32)
     production = np.empty(length, dtype=np.float32)
     x = np.empty(lanes, dtype=np.float32)
@@ -296,7 +158,7 @@ def run(
         _scale(factor[j], made)
         for lane in range(lanes):
             x[lane] = max(_ZERO, x[lane]) * factor[j, lane] / decay[j]
-        standard_normals(state, normal[: _padded(made.size)])
+        standard_normals(state, normal[: padded(made.size)])
         _step(x, made, normal, lanes, decay[j], noise[j] * scale, _F(dt), moved)
         window = track[before:]
         _sum_times(window, x)
@@ -308,7 +170,7 @@ def run(
     return expression, means
 
 
-@njit(**_FAST)
+@compiled
 def _produce(j, first_parent, parents, strength, basal, factor, share, made):
     """Production of gene j in every lane, from the activations [d, lanes] of its regulators."""
     for lane in range(made.size):
@@ -320,7 +182,7 @@ def _produce(j, first_parent, parents, strength, basal, factor, share, made):
         made[lane] = max(_ZERO, made[lane]) * factor[j, lane]
 
 
-@njit(**_FAST)
+@compiled
 def run_together(
     state,
     first_parent,
@@ -348,7 +210,7 @@ def run_together(
     total = np.zeros((d, lanes), dtype=np.float64)
     share = np.empty((d, lanes), dtype=np.float32)
     made = np.empty(lanes, dtype=np.float32)
-    size = _padded(d * lanes)
+    size = padded(d * lanes)
     normal = np.empty(size, dtype=np.float32)
     scale = _F(np.sqrt(dt))
     seen = 0
@@ -372,7 +234,7 @@ def run_together(
     return expression, (total / steps).astype(np.float32), x
 
 
-@njit(**_FAST)
+@compiled
 def mean_field(first_parent, parents, strength, basal, factor, decay, hill, half, kinds, rounds):
     """Steady state without noise [d, E * C], by damped repetition; `half` as in `run`."""
     d, lanes = basal.shape
@@ -394,7 +256,7 @@ def mean_field(first_parent, parents, strength, basal, factor, decay, hill, half
     return x
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def heights(order, first_parent, parents):
     """Edges on the longest way from each gene down to one without targets; `order` has regulators first."""
     height = np.zeros(order.size, dtype=np.int64)

@@ -240,7 +240,7 @@ def test_ranks_split_the_datasets(fake: Any, monkeypatch: pytest.MonkeyPatch) ->
         buffer.close()
         assert buffer.state()["datasets"]["3"]["inserted"] % 2 == 0
     assert max(Counter(made).values()) == 1  # no dataset is made twice
-    assert {task.index % 2 for task in made} == {0, 1}
+    assert {task.number % 2 for task in made} == {0, 1}
     assert [shape[0] for shape in shapes] == [3] * 6 + [2] * 6
     assert [shape[1] for shape in shapes[:6]] == [shape[1] for shape in shapes[6:]]  # ranks agree on the rows
 

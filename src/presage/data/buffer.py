@@ -244,7 +244,7 @@ class Buffer:
         return TrainBatch(x=x, u=u, missing=missing, graph=shelf.graph[slots[:, 0]])
 
     def _start(self, shard: int, shards: int) -> None:
-"""Processes and Ray: lay out the shelves of our part of the datasets and start the producers."""
+        """Processes and Ray: lay out the shelves of our part of the datasets and start the producers."""
         links: dict[str, Any] = {
             "changed": self._changed,
             "next_task": self._next_task,
@@ -282,7 +282,7 @@ class Buffer:
         return max(shelf.inserted, shelf.base + shelf.batch) + shelf.ahead
 
     def _deliver(self, task: Task, stored: Stored) -> None:
-        shelf, index = self._shelves[task.d], task.index // (self._shard or (0, 1))[1]
+        shelf, index = self._shelves[task.d], task.number // (self._shard or (0, 1))[1]
         if index >= shelf.arrived:
             shelf.put(index, stored)
         while shelf.held[shelf.arrived % len(shelf.held)] == shelf.arrived:  # let in by number, without gaps

@@ -42,7 +42,7 @@ class Task(NamedTuple):
     """Which dataset to make."""
 
     d: int
-    index: int
+    number: int
 
 
 class Stored(NamedTuple):
@@ -227,7 +227,7 @@ class Crew(ABC):
             self._deadly[task] += 1
             if self._deadly[task] >= _FATAL:
                 raise PresageError(
-                    f"{_FATAL} producers died over dataset {task.index} of {task.d} variables; check memory, or train "
+                    f"{_FATAL} producers died over dataset {task.number} of {task.d} variables; check memory, or train "
                     "on fewer variables or rows"
                 )
 
@@ -288,16 +288,17 @@ class ProcessCrew(Crew):
     def _hear(self, timeout: float) -> list[tuple[Worker, Any]]:
         from multiprocessing.connection import wait
 
-        pipes = {worker.handle[1]: worker for worker in self._staff}
+        pipes: dict[Any, Worker] = {worker.handle[1]: worker for worker in self._staff}
         heard: list[tuple[Worker, Any]] = []
+        pipe: Any
         for pipe in wait(list(pipes), timeout):
             try:
-                message = pipe.recv()  # type: ignore[union-attr]  # wait() is typed for sockets and handles too
+                message = pipe.recv()
             except (EOFError, OSError, pickle.UnpicklingError):
                 message = None
             if isinstance(message, tuple):
                 message = (Task(*message[0]), Stored(*message[1]))
-            heard.append((pipes[pipe], message))  # type: ignore[index]
+            heard.append((pipes[pipe], message))
         return heard
 
     def _dismiss(self, worker: Worker) -> None:

@@ -1,0 +1,151 @@
+"""What a baseline is: `fit(Dataset) -> Answer`, described by a manifest.
+
+This module and the adapters are also imported in the foreign environments of the peers: NumPy is all they may need.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from presage.data.standardize import standardize_dataset
+from presage.errors import ConfigError, InternalError
+from presage.rng import Stream, generator
+from presage.types import Dataset
+
+__all__ = ["Answer", "AnswerKind", "Baseline", "Problem"]
+
+AnswerKind = Literal["probabilities", "graph", "cpdag"]
+Selection = Literal["likelihood", "truth"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answer:
+    """What a method says about a dataset.
+
+    matrix: [d, d] between 0 and 1, row causes column. kind: "probabilities"; "graph" for one directed graph; "cpdag"
+    for an equivalence class, where i - j is undirected if both entries are 1.
+    score: held-out log-likelihood per row, higher is better, for methods that choose their settings by it.
+    note: what a reader of the result should know.
+    """
+
+    matrix: np.ndarray
+    kind: AnswerKind
+    score: float | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64)
+        np.fill_diagonal(matrix, 0.0)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise InternalError(f"an answer must be a square matrix, not of shape {matrix.shape}")
+        if not ((matrix >= 0.0) & (matrix <= 1.0)).all():
+            raise InternalError("an answer must hold numbers between 0 and 1")
+        if self.kind != "probabilities" and not np.isin(matrix, (0.0, 1.0)).all():
+            raise InternalError(f"an answer of kind {self.kind!r} must hold only 0 and 1")
+        object.__setattr__(self, "matrix", matrix)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    """A dataset as an algorithm sees it.
+
+    x: [n, d] float64, standardized as for the network; raw: [n, d] as measured; mask: [n, d] bool, where a variable
+    was intervened on. rng and seed serve methods that draw random numbers.
+    """
+
+    x: np.ndarray
+    raw: np.ndarray
+    mask: np.ndarray
+    counts: bool
+    rng: np.random.Generator
+    seed: int
+
+    @classmethod
+    def of(cls, data: Dataset, seed: int) -> Problem:
+        """Standardize, the same way for every method."""
+        return cls(
+            x=standardize_dataset(data).astype(np.float64),
+            raw=np.array(data.x),
+            mask=np.array(data.interventions),
+            counts=data.kind == "counts",
+            rng=generator(seed, Stream.ANSWER),
+            seed=seed,
+        )
+
+    @property
+    def d(self) -> int:
+        """Number of variables."""
+        return self.x.shape[1]
+
+    def regular(self, scale: float = 1e-2) -> np.ndarray:
+        """Values with an invertible covariance: small noise on counts and on constant columns, as in the paper."""
+        noise = scale * self.rng.standard_normal(self.x.shape)
+        return self.x + (noise if self.counts else noise * (self.x.std(axis=0) == 0.0))
+
+    def split(self, share: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
+        """Rows to fit and rows held out, at random."""
+        order = self.rng.permutation(len(self.x))
+        cut = max(1, round(share * len(order)))
+        return order[:cut], order[cut:]
+
+    def environments(self) -> tuple[list[np.ndarray], list[list[int]]]:
+        """Row indices by set of targets, and those sets; the observational rows first if there are any."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for row, targets in enumerate(self.mask):
+            groups.setdefault(tuple(np.flatnonzero(targets).tolist()), []).append(row)
+        keys = sorted(groups)
+        return [np.array(groups[key]) for key in keys], [list(key) for key in keys]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The manifest of a method.
+
+    entry: "module:function" within `presage.baselines.methods`. environment: "ours", or a name of `ENVIRONMENTS`.
+    interventions: whether intervention targets are used; without, they are dropped and all rows kept, as in the paper.
+    defaults: every setting with its default. grid: settings to choose from, as in the paper's appendix. selection: by
+    held-out likelihood, or by the true graph of held-out instances (which favours the method), or None.
+    """
+
+    name: str
+    title: str
+    entry: str
+    reference: str
+    environment: str = "ours"
+    extra: str = ""
+    interventions: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    selection: Selection | None = None
+    point_estimate: bool = True
+    in_paper: bool = False
+    seeded: bool = False
+    """Whether two seeds give two answers."""
+
+    def settings(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The defaults with changes; an unknown setting is refused by name."""
+        changes = dict(changes or {})
+        unknown = sorted(set(changes) - set(self.defaults))
+        if unknown:
+            known = ", ".join(sorted(self.defaults)) or "none"
+            raise ConfigError(f"{self.name} has no setting {unknown[0]!r}; it has: {known}")
+        return {**self.defaults, **changes}
+
+    def function(self) -> Callable[..., Answer]:
+        """The adapter."""
+        module, _, name = self.entry.partition(":")
+        return getattr(importlib.import_module(f"presage.baselines.methods.{module}"), name)
+
+    def fit(self, data: Dataset, *, seed: int = 0, **settings: Any) -> Answer:
+        """Run the method here and now, in this process and environment."""
+        if not self.interventions and data.interventions.any():
+            data = Dataset(x=data.x, missing=data.missing, names=data.names, kind=data.kind, graph=data.graph)
+        answer = self.function()(Problem.of(data, seed), **self.settings(settings))
+        if answer.matrix.shape != (data.d, data.d):
+            raise InternalError(f"{self.name} answered with shape {answer.matrix.shape} for {data.d} variables")
+        return answer

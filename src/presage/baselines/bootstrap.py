@@ -1,0 +1,43 @@
+"""The nonparametric DAG bootstrap: edge probabilities for methods that answer with one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from presage.baselines.api import AnswerKind
+from presage.metrics.structure import favour
+from presage.rng import Stream, generator
+from presage.types import Dataset
+
+__all__ = ["RESAMPLES", "edge_probabilities", "resamples"]
+
+RESAMPLES = 10
+"""Number of resamples of the paper."""
+
+
+def resamples(data: Dataset, k: int, *, seed: int) -> Iterator[Dataset]:
+    """k datasets of the same rows drawn with replacement; targets and annotations go with their rows."""
+    for number in range(k):
+        rows = generator(seed, Stream.ANSWER, 1, number).integers(data.n, size=data.n)
+        yield data.take(np.sort(rows))
+
+
+def edge_probabilities(matrices: np.ndarray, kind: AnswerKind, true_graph: np.ndarray | None = None) -> np.ndarray:
+    """The share of answers [k, d, d] that hold each edge: [d, d].
+
+    Equivalence classes are oriented beside the truth one by one, as for a single answer; without a truth an undirected
+    edge counts half in each direction.
+
+    >>> edge_probabilities(np.array([[[0, 1], [1, 0]], [[0, 1], [0, 0]]]), "cpdag").tolist()
+    [[0.0, 0.75], [0.25, 0.0]]
+    """
+    matrices = np.asarray(matrices, dtype=np.float64)
+    if kind == "cpdag":
+        if true_graph is None:
+            both = matrices * matrices.transpose(0, 2, 1)
+            matrices = matrices - 0.5 * both
+        else:
+            matrices = np.stack([favour(true_graph, matrix) for matrix in matrices]).astype(np.float64)
+    return matrices.mean(axis=0)

@@ -1,0 +1,107 @@
+"""Environments of peers whose packages exclude each other: pinned lists, built on demand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from presage.errors import ConfigError, PresageError
+
+__all__ = ["ENVIRONMENTS", "Environment", "environment_python", "home", "install"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """packages: pinned, installed with their dependencies; bare: installed without, as what they ask for conflicts."""
+
+    packages: tuple[str, ...]
+    bare: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Changes with the pins."""
+        return hashlib.sha256(json.dumps([self.packages, self.bare]).encode()).hexdigest()[:16]
+
+
+ENVIRONMENTS = {
+    "gcastle": Environment(
+        packages=("gcastle==1.0.4", "dagma==1.1.1", "torch==2.13.0", "igraph==1.0.0", "numpy==2.4.6"),
+    ),
+    "dibs": Environment(
+        packages=("jax==0.10.2", "jaxlib==0.10.2", "igraph==1.0.0", "tqdm", "scikit-learn", "matplotlib", "imageio"),
+        bare=("dibs-lib==1.3.3",),  # asks for jupyter
+    ),
+    "sdcd": Environment(
+        packages=(
+            "numpy==1.26.4",
+            "pandas==1.5.3",
+            "scipy==1.13.1",
+            "networkx==3.2.1",
+            "numba==0.59.1",
+            "torch==2.13.0",
+            "tqdm",
+            "wandb==0.15.12",
+            "setuptools<81",  # wandb imports pkg_resources
+        ),
+        bare=("sdcd==0.1.4",),
+    ),
+}
+"""What was found to work together, on Python 3.11."""
+
+
+def home() -> Path:
+    """Where environments are kept: the variable PRESAGE_HOME, or the user's cache folder."""
+    if set_ := os.environ.get("PRESAGE_HOME"):
+        return Path(set_).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("presage"))
+
+
+def _folder(name: str) -> Path:
+    if name not in ENVIRONMENTS:
+        raise ConfigError(f"there is no environment {name!r}; choose one of: {', '.join(ENVIRONMENTS)}")
+    return home() / "environments" / name
+
+
+def environment_python(name: str) -> Path | None:
+    """The Python of an environment ("ours" is the one running), or None if it is not installed with these pins."""
+    if name == "ours":
+        return Path(sys.executable)
+    folder = _folder(name)
+    marker = folder / "presage-pins"
+    if not marker.is_file() or marker.read_text() != ENVIRONMENTS[name].digest:
+        return None
+    return _python(folder)
+
+
+def _python(folder: Path) -> Path:
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def install(name: str, *, quiet: bool = False) -> Path:
+    """Build an environment from its pins; the marker is written last, so that half of one is never used."""
+    folder, environment = _folder(name), ENVIRONMENTS[name]
+    if (python := environment_python(name)) is not None:
+        return python
+    if folder.exists():
+        shutil.rmtree(folder)
+    venv.create(folder, with_pip=True)
+    python = _python(folder)
+    for options in (environment.packages, ("--no-deps", *environment.bare) if environment.bare else ()):
+        if not options:
+            continue
+        command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *options]
+        done = subprocess.run(command, capture_output=quiet, text=True, check=False)
+        if done.returncode:
+            reason = (done.stderr or "").strip().splitlines()[-1:] or ["see the output above"]
+            raise PresageError(f"the environment {name!r} could not be built: {reason[0]}")
+    (folder / "presage-pins").write_text(environment.digest)
+    return python

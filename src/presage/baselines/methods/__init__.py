@@ -1,0 +1,4 @@
+"""One module per library or algorithm; each function takes a `Problem` and settings, and returns an `Answer`.
+
+A module imports its library inside its functions: it is read in environments that hold that library and NumPy only.
+"""

@@ -1,0 +1,108 @@
+"""PC, GES, GRaSP, BOSS, LiNGAM and DirectLiNGAM through the package causal-learn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from presage.baselines.api import Answer, Problem
+from presage.baselines.orientation import cpdag_row_to_column, from_endpoints, weights_child_by_parent
+from presage.errors import require_extra
+
+__all__ = ["boss", "direct_lingam", "ges", "grasp", "lingam", "pc"]
+
+
+def _package(module: str) -> Any:
+    return require_extra(f"causallearn.{module}", "baselines", "this baseline")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), redirect_stdout(StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _seeded(problem: Problem) -> Iterator[None]:
+    """The package draws from Python's and NumPy's global generators: seed them, then put them back."""
+    import random
+
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - to restore it
+    random.seed(problem.seed)
+    np.random.seed(problem.seed % 2**32)  # noqa: NPY002 - the package offers nothing else
+    try:
+        with _quiet():
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+
+
+def _trivial(problem: Problem) -> Answer | None:
+    """One variable has one answer, and the package none."""
+    return cpdag_row_to_column(np.zeros((1, 1))) if problem.d == 1 else None
+
+
+def pc(problem: Problem, *, alpha: float, test: str) -> Answer:
+    """PC with Fisher's z test or the kernel test."""
+    if (answer := _trivial(problem)) is not None:
+        return answer
+    search = _package("search.ConstraintBased.PC").pc
+    with _quiet():
+        found = search(problem.regular(), alpha, test, show_progress=False)
+    return from_endpoints(found.G.graph)
+
+
+def ges(problem: Problem) -> Answer:
+    """Greedy equivalence search with the Gaussian BIC."""
+    if (answer := _trivial(problem)) is not None:
+        return answer
+    search = _package("search.ScoreBased.GES").ges
+    with _quiet():
+        found = search(problem.regular(), "local_score_BIC_from_cov")
+    return from_endpoints(found["G"].graph)
+
+
+def grasp(problem: Problem, *, depth: int) -> Answer:
+    """Greedy relaxations of the sparsest permutation with the Gaussian BIC."""
+    if (answer := _trivial(problem)) is not None:
+        return answer
+    search = _package("search.PermutationBased.GRaSP").grasp
+    with _seeded(problem):
+        found = search(problem.regular(), "local_score_BIC_from_cov", depth=depth, verbose=False)
+    return from_endpoints(found.graph)
+
+
+def boss(problem: Problem) -> Answer:
+    """Best order score search with the Gaussian BIC."""
+    if (answer := _trivial(problem)) is not None:
+        return answer
+    search = _package("search.PermutationBased.BOSS").boss
+    with _seeded(problem):
+        found = search(problem.regular(), "local_score_BIC_from_cov", verbose=False)
+    return from_endpoints(found.graph)
+
+
+def lingam(problem: Problem, *, threshold: float) -> Answer:
+    """LiNGAM by independent component analysis; weights below the threshold (standardized units) are dropped."""
+    return _lingam(problem, "ICALiNGAM", threshold)
+
+
+def direct_lingam(problem: Problem, *, threshold: float) -> Answer:
+    """LiNGAM by repeated search for an exogenous variable."""
+    return _lingam(problem, "DirectLiNGAM", threshold)
+
+
+def _lingam(problem: Problem, name: str, threshold: float) -> Answer:
+    if (answer := _trivial(problem)) is not None:
+        return answer
+    model = getattr(_package("search.FCMBased.lingam"), name)(random_state=problem.seed % 2**32)
+    with _seeded(problem):
+        model.fit(problem.regular())
+    return weights_child_by_parent(model.adjacency_matrix_, threshold)

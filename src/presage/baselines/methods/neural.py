@@ -1,0 +1,189 @@
+"""GraN-DAG and DCDI: one neural density per variable, a learned mask of its causes, and an augmented Lagrangian.
+
+Written from Lachapelle et al. (2020) and Brouillard et al. (2020). Both maximise
+
+    E_mask [ mean over rows of sum_j log p(x_j | mask_j * x) ] - sparsity * sum of edge probabilities
+
+subject to the edge probabilities having no cycle; DCDI leaves out the terms of the variables a row intervenes on and
+models the noise scale by the network too, GraN-DAG restricts the candidates beforehand and prunes afterwards. Masks
+are drawn row by row and pass their gradient straight through, as in DCDI. The constraint is the spectral radius of
+the edge probabilities, zero exactly for acyclic graphs, which stays of order one where the matrix exponential of the
+originals overflows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from presage.baselines.api import Answer, Problem
+from presage.baselines.methods.pruning import neighbourhoods, prune
+from presage.baselines.orientation import graph_row_to_column
+from presage.graphs.ops import project_to_dag
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["dcdi", "gran_dag"]
+
+BATCH = 128
+RATE = 3e-3
+WARM_UP = 0.2
+"""Share of the steps before acyclicity is asked for."""
+ROUNDS = 50
+"""Number of updates of the multipliers."""
+
+
+class _Densities:
+    """d networks in parallel, each with two hidden layers: causes of j -> mean and log scale of x_j."""
+
+    def __init__(self, d: int, hidden: int, *, free_scale: bool, allowed: np.ndarray, rng: torch.Generator) -> None:
+        import torch
+
+        def weights(fan_in: int, fan_out: int) -> torch.Tensor:
+            scale = (2.0 / (min(fan_in, 5) + fan_out)) ** 0.5  # few of the d inputs will stay
+            return (scale * torch.randn(d, fan_in, fan_out, generator=rng)).requires_grad_()
+
+        def zeros(width: int) -> torch.Tensor:
+            return torch.zeros(d, 1, width, requires_grad=True)
+
+        self.layers = [
+            (weights(d, hidden), zeros(hidden)),
+            (weights(hidden, hidden), zeros(hidden)),
+            (weights(hidden, 2 if free_scale else 1), zeros(2 if free_scale else 1)),
+        ]
+        self.log_scale = torch.zeros(d, requires_grad=True)
+        self.free_scale = free_scale
+        self.allowed = torch.from_numpy(allowed)
+        self.logits = torch.zeros(d, d, requires_grad=True)  # [cause, effect]
+        self.rng = rng
+
+    def edges(self) -> torch.Tensor:
+        """Edge probabilities [d, d]."""
+        return self.logits.sigmoid() * self.allowed
+
+    def draw_mask(self, rows: int) -> torch.Tensor:
+        """A mask per row [rows, d, d] of 0/1, whose gradient is that of its relaxation."""
+        import torch
+
+        uniform = torch.rand(rows, *self.logits.shape, generator=self.rng).clamp_(1e-6, 1.0 - 1e-6)
+        soft = (self.logits + uniform.log() - (-uniform).log1p()).sigmoid() * self.allowed
+        return (soft > 0.5).to(soft) - soft.detach() + soft
+
+    def log_density(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """log p(x_j | masked x): [rows, d] for x [rows, d] and mask [rows or 1, d, d]."""
+        import torch
+
+        value = (x[:, :, None] * mask).permute(2, 0, 1)  # [effect, rows, cause]
+        for depth, (weight, bias) in enumerate(self.layers):
+            value = torch.baddbmm(bias, value, weight)  # [effect, rows, width]
+            if depth < 2:
+                value = torch.nn.functional.leaky_relu(value, 0.25)
+        mean = value[..., 0].T  # [rows, d]
+        log_scale = self.log_scale + (value[..., 1].T if self.free_scale else 0.0)
+        log_scale = log_scale.clamp(-4.0, 4.0)
+        return -log_scale - 0.5 * ((x - mean) / log_scale.exp()) ** 2 - 0.9189385
+
+    def parameters(self) -> list[torch.Tensor]:
+        return [self.log_scale, *(part for layer in self.layers for part in layer)]
+
+
+def _spectral_radius(edges: torch.Tensor, steps: int = 20) -> torch.Tensor:
+    """Largest eigenvalue of a non-negative matrix, differentiable through its left and right eigenvectors."""
+    import torch
+
+    with torch.no_grad():
+        right = left = torch.ones(len(edges)) / len(edges) ** 0.5
+        for _ in range(steps):
+            right = torch.nn.functional.normalize(edges @ right + 1e-8, dim=0)
+            left = torch.nn.functional.normalize(edges.T @ left + 1e-8, dim=0)
+    return left @ edges @ right / (left @ right).clamp_min(1e-8)
+
+
+def _fit(
+    problem: Problem,
+    *,
+    hidden: int,
+    sparsity: float,
+    steps: int,
+    free_scale: bool,
+    allowed: np.ndarray,
+    holdout: bool,
+) -> tuple[np.ndarray, float | None]:
+    """An acyclic graph [d, d], and its held-out log-likelihood per row if asked for."""
+    import torch
+
+    torch.set_num_threads(1)
+    rng = torch.Generator().manual_seed(problem.seed)
+    train, held = problem.split() if holdout else (np.arange(len(problem.x)), np.arange(0))
+    x = torch.from_numpy(problem.x).float()
+    follows = torch.from_numpy(~problem.mask).float()  # 1 where a variable follows its mechanism
+    net = _Densities(problem.d, hidden, free_scale=free_scale, allowed=allowed, rng=rng)
+    optimizer = torch.optim.Adam(
+        [{"params": net.parameters(), "lr": RATE}, {"params": [net.logits], "lr": 3.0 * RATE}], betas=(0.9, 0.99)
+    )
+    rows = torch.from_numpy(train)
+    multiplier, penalty, last = 0.0, 0.0, float("inf")
+    warm = int(WARM_UP * steps)
+    every = max(1, (steps - warm) // ROUNDS)
+    for step in range(steps):
+        pick = rows[torch.randint(len(rows), (min(BATCH, len(rows)),), generator=rng)]
+        density = net.log_density(x[pick], net.draw_mask(len(pick)))
+        edges = net.edges()
+        loss = -(density * follows[pick]).sum(dim=1).mean() + sparsity * edges.sum()
+        if step >= warm:
+            radius = _spectral_radius(edges)
+            if (step - warm) % every == 0:
+                now = float(radius.detach())
+                multiplier += penalty * now
+                if now > 0.9 * last or penalty == 0.0:
+                    penalty = min(max(0.1, 1.5 * penalty), 1e6)
+                last = now
+            loss = loss + multiplier * radius + 0.5 * penalty * radius**2
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        graph = project_to_dag(net.edges().numpy().astype(np.float64), 0.5)
+        score = None
+        if len(held):
+            keep = torch.from_numpy(held)
+            density = net.log_density(x[keep], torch.from_numpy(graph).float()[None])
+            score = float((density * follows[keep]).sum(dim=1).mean())
+    return graph, score
+
+
+def _all_pairs(d: int) -> np.ndarray:
+    return 1.0 - np.eye(d, dtype=np.float32)
+
+
+def dcdi(problem: Problem, *, hidden: int, sparsity: float, steps: int, holdout: bool) -> Answer:
+    """DCDI with Gaussian densities and known perfect interventions."""
+    graph, score = _fit(
+        problem,
+        hidden=hidden,
+        sparsity=sparsity,
+        steps=steps,
+        free_scale=True,
+        allowed=_all_pairs(problem.d),
+        holdout=holdout,
+    )
+    return graph_row_to_column(graph, score=score)
+
+
+def gran_dag(
+    problem: Problem, *, hidden: int, neighbours: float, cutoff: float, sparsity: float, steps: int, holdout: bool
+) -> Answer:
+    """GraN-DAG with additive Gaussian noise, preliminary neighbour selection and pruning by additive regressions."""
+    allowed = neighbourhoods(problem.x, neighbours, seed=problem.seed) * _all_pairs(problem.d)
+    graph, score = _fit(
+        problem,
+        hidden=hidden,
+        sparsity=sparsity,
+        steps=steps,
+        free_scale=False,
+        allowed=allowed.astype(np.float32),
+        holdout=holdout,
+    )
+    return graph_row_to_column(prune(problem.x, graph, cutoff), score=score)

@@ -1,0 +1,86 @@
+"""The child's side of a run. Started as a script by whatever Python the method's environment has.
+
+It finds Presage beside itself without putting that folder on the path: in an installed Presage the folder also holds
+the packages of our own environment, which must not leak into the peers'.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def _load_presage() -> None:
+    sys.path.pop(0)  # the folder of this script, which Python put there
+    root = Path(__file__).resolve().parent.parent
+    spec = importlib.util.spec_from_file_location(
+        "presage", root / "__init__.py", submodule_search_locations=[str(root)]
+    )
+    if spec is None or spec.loader is None:
+        raise SystemExit("Presage was not found beside its worker")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["presage"] = module
+    spec.loader.exec_module(module)
+
+
+def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
+    import numpy as np
+
+    from presage.baselines.bootstrap import resamples
+    from presage.baselines.registry import get_baseline
+    from presage.types import Dataset
+
+    request = json.loads((folder / "request.json").read_text())
+    with np.load(folder / "data.npz", allow_pickle=False) as file:
+        data = Dataset(
+            x=file["x"],
+            interventions=file["interventions"],
+            missing=file["missing"],
+            names=tuple(request["names"]),
+            kind=request["kind"],
+        )
+    baseline = get_baseline(request["method"])
+    baseline.function()  # a library that is not there must fail before the clock starts
+    started = time.monotonic()
+    k = request["bootstrap"]
+    seed = request["seed"]
+    answers = [
+        baseline.fit(rows, seed=seed + number, **request["settings"])
+        for number, rows in enumerate(resamples(data, k, seed=seed) if k else [data])
+    ]
+    meta = {
+        "status": "ok",
+        "kind": answers[0].kind,
+        "scores": [answer.score for answer in answers],
+        "seconds": time.monotonic() - started,
+        "note": answers[0].note,
+        "message": "",
+    }
+    return meta, np.stack([answer.matrix for answer in answers])
+
+
+def main(folder: Path) -> None:
+    """Answer the request in `folder`; an error on purpose of ours is one line, any other a traceback in the log."""
+    _load_presage()
+    import numpy as np
+
+    from presage.errors import PresageError
+
+    parts: dict[str, Any] = {}
+    try:
+        meta, parts["matrices"] = _fit(folder)
+    except PresageError as error:
+        missing = type(error).__name__ == "MissingExtraError"
+        status = "not installed" if missing else "crash"
+        meta = {"status": status, "kind": "graph", "scores": [], "seconds": 0.0, "note": "", "message": str(error)}
+    np.savez(folder / "partial.npz", meta=np.array(json.dumps(meta)), **parts)
+    os.replace(folder / "partial.npz", folder / "answer.npz")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

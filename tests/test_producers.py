@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import types
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ import pytest
 
 from presage.data.buffer import Buffer, BufferConfig, RowsConfig, TrainBatch
 from presage.data.producers import Crew, ProcessCrew, Recipe, Stored, Task, Worker, _single_threaded
+from presage.data.ray_producers import RayCrew
 from presage.domain.catalog import _scm
 from presage.domain.spec import Domain
 from presage.errors import ConfigError, MissingExtraError, PresageError
@@ -333,6 +336,7 @@ def test_a_domain_that_cannot_travel_is_refused() -> None:
 SCRIPT = """
 import sys, time
 from presage.data.buffer import Buffer, BufferConfig, RowsConfig
+from presage.data.ray_producers import RayCrew
 from presage.domain.catalog import _scm
 
 def main():
@@ -407,6 +411,38 @@ def test_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingExtraError, match=r"presage\[ray\]"):
         buffer.draw(4, 0)
     buffer.close()
+
+
+@pytest.mark.parametrize(
+    ("running", "address", "started"),
+    [
+        (True, None, []),
+        (False, "10.0.0.1:6379", [{"address": "auto", "log_to_driver": False}]),
+        (False, None, [{"num_cpus": 64, "include_dashboard": False, "log_to_driver": False}]),
+    ],
+)
+def test_ray_joins_what_is_there(
+    running: bool, address: str | None, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    ends: list[bool] = []
+    ray = types.SimpleNamespace(
+        is_initialized=lambda: running,
+        init=lambda **options: calls.append(options),
+        remote=lambda **options: lambda cls: cls,
+        put=lambda value: value,
+        shutdown=lambda: ends.append(True),
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if address is not None:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    recipe = Recipe(domain=RFF, seed=0, stream=Stream.TRAIN, observational=6, interventional=2)
+    crew = RayCrew(recipe, 64, changed=threading.Condition(), next_task=lambda: None, deliver=lambda *_: None)
+    crew.close()
+    assert calls == started
+    assert len(ends) == len(started)  # what was running before stays
 
 
 def test_stored_is_what_producers_send() -> None:

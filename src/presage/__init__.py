@@ -11,9 +11,18 @@ __version__ = "0.1.0"
 _HOMES = {
     "Dataset": "presage.types",
     "InputError": "presage.errors",
+    "Knowledge": "presage.knowledge",
+    "Model": "presage.hub",
     "PresageError": "presage.errors",
+    "Result": "presage.result",
+    "discover": "presage.discovery",
     "domains": "presage.domain.catalog",
+    "load_avici_checkpoint": "presage.hub",
+    "load_example": "presage.datasets",
+    "load_model": "presage.hub",
+    "load_sachs": "presage.datasets",
     "metrics": "presage.metrics",
+    "models": "presage.hub",
     "simulate": "presage.domain.catalog",
 }
 

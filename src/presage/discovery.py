@@ -1,0 +1,134 @@
+"""`discover`: from a user's table to a graph they can trust."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from presage.errors import ConfigError, DataError
+from presage.foreign import ForeignReport, compare
+from presage.graphs.ops import is_acyclic
+from presage.hub import Model, load_model, models
+from presage.inputs import Inputs, read_inputs
+from presage.inputs.checks import uninformative
+from presage.knowledge import Knowledge
+from presage.result import Result
+from presage.rng import check_seed
+from presage.types import Dataset
+
+__all__ = ["discover"]
+
+
+def discover(
+    data: Any,
+    interventions: Any = None,
+    *,
+    model: str | os.PathLike[str] | Model = "scm",
+    counts: bool | None = None,
+    known: Knowledge | None = None,
+    seed: int = 0,
+    layer: str | None = None,
+) -> Result:
+    """Which variable causes which: a probability for every ordered pair of variables.
+
+    data: ndarray [n, d], pandas or polars DataFrame, AnnData, `Dataset`, or a path (csv, tsv, parquet, npz, h5ad).
+    interventions: None; 0/1 mask [n, d]; one entry per row (None, a name or a list of names); a column's name; a file.
+    model: a name of `presage.models()`, a file, a folder or a loaded `Model`.
+    counts: True or False if you know whether the values are counts; None: look at them and at the model.
+    known: background knowledge, a `presage.Knowledge`. layer: which layer of AnnData holds the values.
+    seed: for draws made while answering; with today's models the answer needs none and is the same for every seed.
+
+    Nothing passed in is modified. Raises `presage.InputError` with one sentence when the data cannot be used.
+    """
+    check_seed(seed)
+    if known is not None and not isinstance(known, Knowledge):
+        raise ConfigError(f"known must be a presage.Knowledge, not {type(known).__name__}")
+    engine = load_model(model)
+    inputs = read_inputs(data, interventions, counts=counts, layer=layer, kind=engine.kind)
+    dataset = inputs.dataset
+    warnings = [*inputs.warnings, *_kind_warnings(engine, inputs, counts)]
+    if known:
+        known.masks(dataset.names, engine.acyclic)  # contradictions surface before the work
+    matrix = _probabilities(engine, dataset)
+    if known:
+        matrix = known.apply(matrix, dataset.names, engine.acyclic)
+    foreign = _foreign(engine, dataset)
+    if foreign is not None and foreign.fires:
+        warnings.append(foreign.sentence(engine.name))
+    if engine.acyclic and not is_acyclic(matrix > 0.5):
+        warnings.append(
+            "the edges above 0.5 form a cycle; result.graph(acyclic=True) gives the most probable graph without one"
+        )
+    return Result(
+        matrix=matrix,
+        names=dataset.names,
+        warnings=warnings,
+        model=engine.name,
+        card=engine.card,
+        acyclic_model=engine.acyclic,
+        foreign=foreign,
+        known=known,
+        data=_facts(dataset),
+    )
+
+
+def _kind_warnings(engine: Model, inputs: Inputs, counts: bool | None) -> list[str]:
+    """Whether values and model agree on counts; a disagreement that makes no sense is refused."""
+    if engine.kind == "counts":
+        if counts is False:
+            raise ConfigError(
+                f"the model {engine.name!r} takes counts, but counts=False; choose a model of real values"
+            )
+        if not inputs.countlike:
+            raise DataError(
+                f"the model {engine.name!r} takes counts (whole numbers of at least 0, some above 1), "
+                "but these values are none; choose a model of real values"
+            )
+        return []
+    if counts:
+        table = models()
+        able = ", ".join(table.loc[table["kind"] == "counts", "name"]) or "none is bundled"
+        raise ConfigError(
+            f"counts=True, but the model {engine.name!r} takes real values; models for counts: {able}. "
+            "To treat counts as real values anyway, pass counts=False"
+        )
+    if inputs.countlike and counts is None:
+        return [
+            "the values look like counts, but were treated as real values; pass counts=False to confirm that, "
+            "or choose a model for counts"
+        ]
+    return []
+
+
+def _probabilities(engine: Model, dataset: Dataset) -> np.ndarray:
+    """Probabilities [d, d]; variables that never change are kept from the network and have no edges."""
+    matrix = np.zeros((dataset.d, dataset.d))
+    live = np.flatnonzero(~uninformative(dataset))
+    if len(live) < 2:
+        return matrix
+    everything = len(live) == dataset.d
+    x, u, hidden = (
+        part if everything else part[:, live] for part in (dataset.x, dataset.interventions, dataset.missing)
+    )
+    found = engine.probabilities(x, u, hidden)
+    np.fill_diagonal(found, 0.0)
+    matrix[np.ix_(live, live)] = found
+    return matrix
+
+
+def _foreign(engine: Model, dataset: Dataset) -> ForeignReport | None:
+    summaries = engine.metadata.get("summaries")
+    return compare(summaries, dataset) if summaries else None
+
+
+def _facts(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "rows": dataset.n,
+        "variables": dataset.d,
+        "interventional_rows": int(dataset.interventions.any(axis=1).sum()),
+        "targets": int(dataset.interventions.any(axis=0).sum()),
+        "missing_share": float(dataset.missing.mean()),
+        "kind": dataset.kind,
+    }

@@ -1,0 +1,161 @@
+"""Cheap summaries of a dataset that do not depend on units: what the foreign-data check compares.
+
+Every summary is one number that changes little with the number of rows and variables; what dependence is left is
+modelled in `foreign`. NaN means that a summary does not apply (for example: no interventions).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from presage.data.standardize import standardize_dataset
+from presage.types import Dataset
+
+__all__ = ["FLOORS", "LABELS", "summarize"]
+
+_ROWS, _COLUMNS = 2000, 150
+"""At most so many rows and variables, evenly spaced, are looked at."""
+
+LABELS = {
+    "skew": "typical skewness of a variable",
+    "skew high": "skewness of the most skewed variables",
+    "kurtosis": "typical kurtosis of a variable (log)",
+    "kurtosis high": "kurtosis of the heaviest-tailed variables (log)",
+    "peak": "share of values near the mean",
+    "ties": "share of the most frequent value (log)",
+    "zeros": "share of zeros",
+    "correlation": "mean squared correlation",
+    "correlation high": "largest correlations",
+    "rank": "effective number of dimensions over variables (log)",
+    "first direction": "variance along the first direction",
+    "predictability": "how well variables follow from the others (R2)",
+    "predictability spread": "spread of that R2 over variables",
+    "monotone": "rank correlation beyond linear correlation",
+    "quadratic": "dependence of values on squares of others",
+    "volatility": "dependence of squares on squares of others",
+    "rows": "size of the most extreme rows (log)",
+    "set values": "size of values set by interventions",
+    "set spread": "spread of values set by interventions",
+    "targets": "share of variables that are targets",
+    "library": "counts per row (log10)",
+    "library spread": "spread of counts per row (log10)",
+    "dispersion": "variance over mean of counts (log)",
+    "gene range": "spread of mean counts over variables (log10)",
+    "zero spread": "spread of the share of zeros over variables",
+}
+"""What each summary is called in sentences."""
+
+
+FLOORS = {"ties": 0.15, "zeros": 0.02}
+"""Least spreads of summaries that never vary in continuous domains; rounding of measurements is nothing foreign."""
+
+
+def summarize(dataset: Dataset) -> dict[str, float]:
+    """The summaries of a dataset by name."""
+    sub = _thinned(dataset)
+    z = standardize_dataset(sub).astype(np.float64)
+    live = np.abs(z).max(axis=0) > 0
+    z, x, hidden, u = z[:, live], sub.x[:, live], sub.missing[:, live], sub.interventions[:, live]
+    if z.shape[1] == 0 or len(z) < 3:
+        return {}
+    if dataset.kind == "counts":  # correlations and moments of what is left after centring
+        z = z - z.mean(axis=0)
+        z /= np.maximum(z.std(axis=0), 1e-9)
+    found = {**_marginals(z, x, hidden), **_dependence(z), **_interventions(z, u)}
+    if dataset.kind == "counts":
+        found |= _counts(x)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _thinned(dataset: Dataset) -> Dataset:
+    rows = np.unique(np.linspace(0, dataset.n - 1, min(dataset.n, _ROWS)).astype(int))
+    columns = np.unique(np.linspace(0, dataset.d - 1, min(dataset.d, _COLUMNS)).astype(int))
+    if len(rows) == dataset.n and len(columns) == dataset.d:
+        return dataset
+    grid = np.ix_(rows, columns)
+    return Dataset(
+        x=dataset.x[grid],
+        interventions=dataset.interventions[grid],
+        missing=dataset.missing[grid],
+        kind=dataset.kind,
+    )
+
+
+def _marginals(z: np.ndarray, x: np.ndarray, hidden: np.ndarray) -> dict[str, float]:
+    seen = np.maximum((~hidden).sum(axis=0), 1)
+    z = np.where(hidden, 0.0, z)
+    skew = np.abs((z**3).sum(axis=0) / seen)
+    kurtosis = np.log(np.maximum((z**4).sum(axis=0) / seen, 1.0))
+    mode = np.mean([_mode_share(x[~hidden[:, j], j]) for j in range(x.shape[1])])
+    return {
+        "skew": np.log1p(np.median(skew)),
+        "skew high": np.log1p(np.quantile(skew, 0.9)),
+        "kurtosis": np.median(kurtosis),
+        "kurtosis high": np.quantile(kurtosis, 0.9),
+        "peak": ((np.abs(z) < 0.4) & ~hidden).sum() / seen.sum(),
+        "ties": np.log(mode + 0.05),
+        "zeros": ((x == 0.0) & ~hidden).sum() / seen.sum(),
+    }
+
+
+def _mode_share(column: np.ndarray) -> float:
+    """How often the most frequent value occurs, over the number of values."""
+    if len(column) == 0:
+        return 0.0
+    ordered = np.sort(column)
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return float(np.diff(np.append(starts, len(ordered))).max() / len(ordered))
+
+
+def _dependence(z: np.ndarray) -> dict[str, float]:
+    n, d = z.shape
+    norms = np.sqrt((z**2).mean(axis=1))
+    rows = {"rows": np.log(np.quantile(norms, 0.995) / max(float(np.median(norms)), 1e-9))}
+    if d < 2:
+        return rows
+    pairs = ~np.eye(d, dtype=bool)
+    pearson = z.T @ z / n
+    square = np.clip(z, -6, 6) ** 2
+    square = square - square.mean(axis=0)
+    square /= np.maximum(square.std(axis=0), 1e-9)
+    ranks = np.argsort(np.argsort(z, axis=0), axis=0).astype(np.float64)
+    ranks = (ranks - (n - 1) / 2) / max(np.sqrt((n * n - 1) / 12), 1e-9)
+    spearman = ranks.T @ ranks / n
+    spectrum = np.clip(np.linalg.eigvalsh(pearson), 0, None)
+    r2 = 1 - 1 / np.diag(np.linalg.inv(pearson + 0.02 * np.eye(d)))
+    noise = 1.0 / n  # squared sample correlations of independent variables
+    return {
+        **rows,
+        "correlation": np.log((pearson[pairs] ** 2).mean() + noise),
+        "correlation high": np.quantile(np.abs(pearson[pairs]), 0.95),
+        "rank": np.log(spectrum.sum() ** 2 / (spectrum**2).sum() / d),
+        "first direction": np.log(spectrum[-1] / d),
+        "predictability": r2.mean(),
+        "predictability spread": r2.std(),
+        "monotone": (np.abs(spearman[pairs]) - np.abs(pearson[pairs])).mean(),
+        "quadratic": np.log(((square.T @ z / n)[pairs] ** 2).mean() + noise),
+        "volatility": np.log(((square.T @ square / n)[pairs] ** 2).mean() + noise),
+    }
+
+
+def _interventions(z: np.ndarray, u: np.ndarray) -> dict[str, float]:
+    if not u.any():
+        return {"set values": np.nan, "set spread": np.nan, "targets": np.nan}
+    values = np.abs(z[u])
+    return {
+        "set values": np.log(values.mean() + 0.05),
+        "set spread": values.std() / (values.mean() + 0.05),
+        "targets": u.any(axis=0).mean() if u.sum() >= u.shape[1] else np.nan,  # few rows hit few targets
+    }
+
+
+def _counts(x: np.ndarray) -> dict[str, float]:
+    library = np.log10(x.sum(axis=1) + 1.0)
+    mean, variance = x.mean(axis=0), x.var(axis=0)
+    return {
+        "library": np.median(library) - np.log10(x.shape[1]),
+        "library spread": library.std(),
+        "dispersion": np.median(np.log((variance + 0.1) / (mean + 0.1))),
+        "gene range": np.log10(mean + 0.1).std(),
+        "zero spread": (x == 0).mean(axis=0).std(),
+    }

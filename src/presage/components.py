@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -69,17 +70,21 @@ class Component:
     def resolve(self: C, rng: np.random.Generator) -> C:
         """The same part with one option left in every field."""
         chosen = {
-            spec.name: (value[int(rng.integers(len(value)))],)
-            for spec in dataclasses.fields(self)
-            if spec.metadata.get("options") and len(value := getattr(self, spec.name)) > 1
+            name: (value[int(rng.random() * len(value))],)
+            for name in self._option_names()
+            if len(value := getattr(self, name)) > 1
         }
         if not chosen:
             return self
         # A resolved part is made of checked values: skip __post_init__, this runs for every dataset.
         copy = object.__new__(type(self))
-        for spec in dataclasses.fields(self):
-            object.__setattr__(copy, spec.name, chosen.get(spec.name, getattr(self, spec.name)))
+        copy.__dict__.update(self.__dict__, **chosen)
         return copy
+
+    @classmethod
+    @cache
+    def _option_names(cls) -> tuple[str, ...]:
+        return tuple(spec.name for spec in dataclasses.fields(cls) if spec.metadata.get("options"))
 
     def only(self, name: str) -> Any:
         """The value of a resolved field."""

@@ -113,4 +113,4 @@ class ScmDomain(Domain):
 
 
 def _choose(rng: np.random.Generator, parts: tuple[Any, ...]) -> Any:
-    return parts[int(rng.integers(len(parts)))]
+    return parts[int(rng.random() * len(parts))]

@@ -27,9 +27,13 @@ def is_acyclic(graph: np.ndarray) -> bool:
 
 
 def _kahn(graph: np.ndarray) -> list[int]:
-    graph = np.asarray(graph) != 0
-    waiting = graph.sum(axis=0).tolist()  # number of causes not yet placed
-    children = [np.flatnonzero(row).tolist() for row in graph]
+    d = len(graph)
+    children: list[list[int]] = [[] for _ in range(d)]
+    waiting = [0] * d  # number of causes not yet placed
+    sources, targets = np.nonzero(graph)
+    for i, j in zip(sources.tolist(), targets.tolist(), strict=True):
+        children[i].append(j)
+        waiting[j] += 1
     ready = [j for j, causes in enumerate(waiting) if causes == 0]
     order: list[int] = []
     while ready:
@@ -45,7 +49,7 @@ def _kahn(graph: np.ndarray) -> list[int]:
 def relabel(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
     """The same graph with its variables in random order."""
     order = rng.permutation(len(graph))
-    return graph[np.ix_(order, order)]
+    return graph[order][:, order]
 
 
 def break_cycles(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:

@@ -1,13 +1,17 @@
 """Random graph models of the paper. Each sample is an acyclic adjacency matrix [d, d] (row causes column).
 
 Undirected models keep the upper triangle of the adjacency matrix, then every model labels its variables at
-random. NumPy only: the libraries that offer these models draw from a global generator.
+random. NumPy only: the libraries that offer these models draw from a global generator. Their degree
+distributions are compared with those libraries' in the tests.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -56,6 +60,12 @@ def _upper(rng: np.random.Generator, probability: np.ndarray | float, d: int) ->
     return np.triu(rng.random((d, d)) < probability, k=1)
 
 
+def _uniforms(rng: np.random.Generator, block: int) -> Iterator[float]:
+    """Uniform numbers one by one, drawn in blocks: single calls of the generator would be the main cost."""
+    while True:
+        yield from rng.random(block).tolist()
+
+
 def _scaled(edges_per_node: float, d: int, weight: float) -> float:
     """Edge probability that gives the expected number of edges when the pairs weigh `weight` in all."""
     return min(edges_per_node * d / weight, 0.99) if weight > 0 else 0.0
@@ -88,23 +98,36 @@ class _ScaleFree(GraphModel):
             raise ConfigError(f"{type(self).__name__}.power must be at least 0")
 
     def _attach(self, rng: np.random.Generator, d: int) -> np.ndarray:
-        """new[i, j]: the later node i chose the earlier node j, with probability ~ degree(j)^power + 1.
+        """chosen[i, j]: the later node i chose the earlier node j, with probability ~ (choices of j so far)^power + 1.
 
-        The + 1 lets nodes that nobody has chosen yet be chosen at all. Choosing m distinct nodes with given weights
-        is done by the largest of log(weight) + Gumbel noise.
+        The + 1 lets nodes that nobody has chosen yet be chosen at all; igraph, which the paper's graphs come from,
+        does the same. A node's choices are distinct, drawn one after another.
         """
         edges, power = int(self.only("edges_per_node")), self.only("power")
-        chosen = np.zeros((d, d), dtype=bool)
-        degree = np.zeros(d)
-        gumbel = rng.gumbel(size=(d, d))
+        weight = [0.0**power + 1.0] * d
+        degree = [0.0] * d
+        choosers: list[int] = []
+        choices: list[int] = []
+        draw = _uniforms(rng, 2 * edges * d).__next__
         for i in range(1, d):
-            if i <= edges:
-                picks = np.arange(i)
-            else:
-                score = np.log(degree[:i] ** power * (degree[:i] > 0) + 1.0) + gumbel[i, :i]
-                picks = np.argpartition(-score, edges - 1)[:edges]
-            chosen[i, picks] = True
-            degree[picks] += 1.0
+            picks = list(range(i)) if i <= edges else []
+            ladder = list(accumulate(weight[:i]))
+            while len(picks) < min(edges, i):
+                j = min(bisect(ladder, draw() * ladder[-1]), i - 1)
+                if j not in picks:
+                    picks.append(j)
+                    continue
+                rest = weight[:i]  # chosen already: from here on draw among the others
+                for k in picks:
+                    rest[k] = 0.0
+                ladder = list(accumulate(rest))
+            for j in picks:
+                degree[j] += 1.0
+                weight[j] = degree[j] ** power + 1.0
+            choosers += [i] * len(picks)
+            choices += picks
+        chosen = np.zeros((d, d), dtype=bool)
+        chosen[choosers, choices] = True
         return chosen
 
 
@@ -142,24 +165,33 @@ class WattsStrogatz(GraphModel):
         dimension, rewire = int(self.only("dimension")), self.only("rewire")
         side = _root_up(d, dimension)
         nodes = side**dimension
-        joined = np.zeros((nodes, nodes), dtype=bool)
         grid = np.arange(nodes).reshape((side,) * dimension)
-        for axis in range(dimension):
-            ends = np.roll(grid, -1, axis=axis).ravel()
-            for start, end in zip(grid.ravel(), ends, strict=True):
-                joined[start, end] = joined[end, start] = True
-        np.fill_diagonal(joined, False)  # a side of length 1 joins a node to itself
-        starts, ends = np.nonzero(np.triu(joined))
-        for start, end in zip(starts, ends, strict=True):
-            if rng.random() < rewire:
-                free = np.flatnonzero(~joined[start])
-                free = free[free != start]
-                if len(free):
-                    target = free[int(rng.integers(len(free)))]
-                    joined[start, end] = joined[end, start] = False
-                    joined[start, target] = joined[target, start] = True
+        lattice = {
+            (min(i, j), max(i, j))
+            for axis in range(dimension)
+            for i, j in zip(grid.ravel().tolist(), np.roll(grid, -1, axis=axis).ravel().tolist(), strict=True)
+            if i != j  # a side of length 1 joins a node to itself
+        }
+        joined: list[set[int]] = [set() for _ in range(nodes)]
+        for i, j in lattice:
+            joined[i].add(j)
+            joined[j].add(i)
+        draw = _uniforms(rng, 4 * len(lattice) + 1).__next__
+        for i, j in sorted(lattice):
+            if draw() >= rewire or len(joined[i]) == nodes - 1:  # nobody is left to be joined to instead
+                continue
+            k = i
+            while k == i or k in joined[i]:
+                k = int(draw() * nodes)
+            joined[i].remove(j)
+            joined[j].remove(i)
+            joined[i].add(k)
+            joined[k].add(i)
+        matrix = np.zeros((nodes, nodes), dtype=bool)
+        for i, others in enumerate(joined):
+            matrix[i, list(others)] = True
         kept = np.sort(rng.permutation(nodes)[:d])
-        return np.triu(joined[np.ix_(kept, kept)], k=1)
+        return np.triu(matrix[np.ix_(kept, kept)], k=1)
 
 
 def _root_up(d: int, dimension: int) -> int:

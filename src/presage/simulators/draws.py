@@ -9,13 +9,19 @@ import numpy as np
 from presage.components import Range
 from presage.errors import ConfigError
 
-__all__ = ["check_range", "signed_uniform"]
+__all__ = ["check_range", "signed_uniform", "uniform"]
+
+
+def uniform(rng: np.random.Generator, range_: Range, size: int) -> np.ndarray:
+    """Numbers that are uniform on a range."""
+    return rng.uniform(range_[0], range_[1], size)
 
 
 def signed_uniform(rng: np.random.Generator, range_: Range, size: int) -> np.ndarray:
     """The paper's U+-(a, b): uniform on (a, b), negated with probability one half."""
     low, high = range_
-    return rng.uniform(low, high, size) * (2.0 * rng.integers(0, 2, size) - 1.0)
+    both = rng.uniform(-1.0, 1.0, size)  # its sign and its size are independent
+    return np.copysign(low + (high - low) * np.abs(both), both)
 
 
 def check_range(low: float, high: float, where: str, least: float = -math.inf) -> None:

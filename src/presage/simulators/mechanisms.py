@@ -5,21 +5,25 @@ A mechanism of your own is a frozen dataclass with one method, `function`; see d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
 from presage.components import Component, Range, options, register
 from presage.errors import ConfigError
-from presage.simulators.draws import check_range, signed_uniform
+from presage.simulators.draws import check_range, signed_uniform, uniform
 
-__all__ = ["Function", "Linear", "Mechanism", "RandomFourier", "random_fourier_function"]
+__all__ = ["Function", "Linear", "Mechanism", "RandomFourier", "random_fourier_functions"]
 
 Function = Callable[[np.ndarray], np.ndarray]
 """Maps the values of the parents [n, p] to [n]."""
 
 FEATURES = 100  # M of the paper
+TURN = 2.0 * math.pi
+LARGE = 1e8  # sum of squares below which every value stays under 1e4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,10 @@ class Mechanism(Component):
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
         """Draw the function of one variable: [n, n_parents] -> [n]. Parents may number 0."""
         raise NotImplementedError(f"{type(self).__name__} must implement function")
+
+    def functions(self, rng: np.random.Generator, n_parents: Sequence[int]) -> list[Function]:
+        """Draw the functions of all variables; worth overriding only where drawing them together is faster."""
+        return [self.function(rng, count) for count in n_parents]
 
 
 @register
@@ -46,9 +54,19 @@ class Linear(Mechanism):
             check_range(low, high, "Linear.bias")
 
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
-        weights = signed_uniform(rng, self.only("weights"), n_parents)
-        bias = rng.uniform(*self.only("bias"))
-        return lambda parents: parents @ weights + bias
+        return self.functions(rng, [n_parents])[0]
+
+    def functions(self, rng: np.random.Generator, n_parents: Sequence[int]) -> list[Function]:
+        weights = signed_uniform(rng, self.only("weights"), sum(n_parents))
+        biases = uniform(rng, self.only("bias"), len(n_parents)).tolist()
+        ends = list(accumulate(n_parents))
+        return [
+            _affine(weights[end - count : end], bias) for count, end, bias in zip(n_parents, ends, biases, strict=True)
+        ]
+
+
+def _affine(weights: np.ndarray, bias: float) -> Function:
+    return lambda parents: parents @ weights + bias
 
 
 @register
@@ -70,30 +88,60 @@ class RandomFourier(Mechanism):
             check_range(low, high, "RandomFourier.bias")
 
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
-        wave = random_fourier_function(
-            rng, n_parents, rng.uniform(*self.only("length_scale")), rng.uniform(*self.only("output_scale"))
-        )
-        bias = rng.uniform(*self.only("bias"))
-        return lambda parents: wave(parents) + bias
+        return self.functions(rng, [n_parents])[0]
+
+    def functions(self, rng: np.random.Generator, n_parents: Sequence[int]) -> list[Function]:
+        d = len(n_parents)
+        length, output, bias = (uniform(rng, self.only(name), d) for name in ("length_scale", "output_scale", "bias"))
+        return random_fourier_functions(rng, n_parents, length, output, bias)
 
 
-def random_fourier_function(
-    rng: np.random.Generator, n_parents: int, length_scale: float, output_scale: float
-) -> Function:
-    """A zero-mean function draw: c sqrt(2 / M) sum_m alpha_m cos(omega_m . x / l + delta_m).
+def random_fourier_functions(
+    rng: np.random.Generator,
+    n_parents: Sequence[int],
+    length_scale: np.ndarray,
+    output_scale: np.ndarray,
+    bias: np.ndarray,
+) -> list[Function]:
+    """Function draws b + c sqrt(2 / M) sum_m alpha_m cos(omega_m . x / l + delta_m), one per entry of `n_parents`.
 
     The cosines are the whole cost of the domain; in single precision NumPy computes them with vector instructions,
-    and their error is far below that of M features standing in for a Gaussian process.
+    and their error is far below that of M features standing in for a Gaussian process. Without parents the function
+    is a constant, drawn from the same process.
     """
-    omega = rng.standard_normal((n_parents, FEATURES), dtype=np.float32) * np.float32(1.0 / length_scale)
-    delta = rng.random(FEATURES, dtype=np.float32) * np.float32(2.0 * np.pi)
-    alpha = rng.standard_normal(FEATURES, dtype=np.float32) * np.float32(output_scale * np.sqrt(2.0 / FEATURES))
+    d, edges = len(n_parents), sum(n_parents)
+    normal = rng.standard_normal((edges + d, FEATURES), dtype=np.float32)
+    alpha = normal[edges:]
+    alpha *= (output_scale * math.sqrt(2.0 / FEATURES)).astype(np.float32)[:, None]
+    # wave [p + 1, M] of each function: the frequencies omega / l, then the phases delta, which meet inputs of 1.
+    ends = np.cumsum(n_parents) + np.arange(1, d + 1)
+    is_phase = np.zeros(edges + d, dtype=bool)
+    is_phase[ends - 1] = True
+    wave = np.empty_like(normal)
+    wave[~is_phase] = normal[:edges] * np.repeat((1.0 / length_scale).astype(np.float32), n_parents)[:, None]
+    wave[is_phase] = rng.random((d, FEATURES), dtype=np.float32) * np.float32(TURN)
+    return [
+        _wave_sum(wave[end - count - 1 : end], *rest)
+        for count, end, *rest in zip(n_parents, ends.tolist(), alpha, bias, strict=True)
+    ]
 
+
+def _wave_sum(wave: np.ndarray, alpha: np.ndarray, bias: np.float64) -> Function:
     def evaluate(parents: np.ndarray) -> np.ndarray:
-        # Reduce the phase in double precision only where heavy tails make it large: cos is 2 pi periodic.
-        phase = parents.astype(np.float32) @ omega  # [n, M]
-        phase += delta
+        n, p = parents.shape
+        if p == 0:
+            return np.full(n, alpha @ np.cos(wave[0]) + bias)
+        values = parents.T  # [p, n]
+        if np.vdot(values, values) < LARGE:
+            inputs = np.empty((p + 1, n), dtype=np.float32)
+            inputs[:-1] = values
+            inputs[-1] = 1.0
+            phase = wave.T @ inputs  # [M, n]
+        else:
+            # Heavy tails reach where single precision cannot resolve a turn: reduce the phase in double precision.
+            turns = wave[:-1].T.astype(np.float64) @ values / TURN
+            phase = ((turns - np.rint(turns)) * TURN).astype(np.float32) + wave[-1][:, None]  # [M, n]
         np.cos(phase, out=phase)
-        return (phase @ alpha).astype(np.float64)
+        return alpha @ phase + bias  # the sum in single, the result in double precision
 
     return evaluate

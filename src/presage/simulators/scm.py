@@ -21,15 +21,26 @@ def sample_scm(
 ) -> np.ndarray:
     """Values [n, d] of x_j = f_j(parents) + noise_j, with x_j = values where `mask` says it is intervened on."""
     n, d = mask.shape
+    order = topological_order(graph).tolist()
+    effects, causes = np.nonzero(graph.T)  # sorted by effect
+    first = np.searchsorted(effects, np.arange(d + 1)).tolist()
+    parents = [causes[first[j] : first[j + 1]] for j in range(d)]
+    n_parents = [len(parents[j]) for j in order]
+    functions = mechanism.functions(rng, n_parents)
+    samplers = noise.samplers(rng, n_parents)
+    forced = _forced_rows(mask)
     columns = np.empty((d, n))  # one contiguous row per variable while sampling
-    forced = mask.any(axis=0)
-    for j in topological_order(graph):
-        parents = np.flatnonzero(graph[:, j])
-        inputs = columns[parents].T  # [n, p]
-        function = mechanism.function(rng, len(parents))
-        draw = noise.sampler(rng, len(parents))
-        columns[j] = function(inputs) + draw(rng, inputs)
-        if forced[j]:
-            rows = mask[:, j]
-            columns[j, rows] = values[rows, j]
+    for j, function, draw in zip(order, functions, samplers, strict=True):
+        inputs = columns.take(parents[j], axis=0).T  # [n, p]
+        column = columns[j]
+        np.add(function(inputs), draw(rng, inputs), out=column)
+        if j in forced:
+            rows = forced[j]
+            column[rows] = values[rows, j]
     return np.ascontiguousarray(columns.T)
+
+
+def _forced_rows(mask: np.ndarray) -> dict[int, np.ndarray]:
+    """Rows in which a variable is intervened on, for the variables that are so anywhere."""
+    rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1])
+    return {j: rows[columns == j] for j in set(columns.tolist())}

@@ -39,6 +39,10 @@ class Network(nn.Module):
         """Edge logits [B, d, d]."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward")
 
+    def activation_bytes(self, n: int, d: int) -> int:
+        """About how much memory one dataset's activations take in training; batches are cut by it."""
+        raise NotImplementedError(f"{type(self).__name__} must implement activation_bytes")
+
     @torch.inference_mode()
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:
         """Edge logits [d, d] of one dataset [n, d] in evaluation mode, in memory linear in n at most.

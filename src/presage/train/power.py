@@ -24,7 +24,7 @@ SMALLEST_OVERLAP = 1e-6
 
 def spectral_radius(
     probabilities: Tensor,
-    generator: torch.Generator | np.random.Generator,
+    generator: torch.Generator | np.random.Generator | Tensor,
     steps: int = 10,
     *,
     mask_diagonal: bool = True,
@@ -36,6 +36,7 @@ def spectral_radius(
     where it is not predicted. Where the steps lead to zero, as for the zero matrix and for any acyclic 0/1 graph whose
     longest path has fewer edges than there are steps, radius and gradient are exactly 0; nothing ever becomes NaN.
 
+    generator: what to draw a and b from, or the draws themselves as [2, B, d].
     start: "normal" draws a and b from N(0, I) as the paper does; "positive" takes the absolute values. The leading
     vectors of a non-negative matrix are non-negative, so the second cannot start out nearly orthogonal to them: close
     to acyclicity, where ten steps do not converge, it keeps the radius non-negative and the gradient 400 times smaller
@@ -68,7 +69,11 @@ def spectral_radius(
     return torch.einsum("bi,bij,bj->b", a, w, b) * weight
 
 
-def _normal(generator: torch.Generator | np.random.Generator, *shape: int) -> Tensor:
+def _normal(generator: torch.Generator | np.random.Generator | Tensor, *shape: int) -> Tensor:
+    if isinstance(generator, Tensor):
+        if generator.shape != shape:
+            raise DataError(f"the start of the power iteration must be {shape}, not {tuple(generator.shape)}")
+        return generator
     if isinstance(generator, np.random.Generator):
         return torch.from_numpy(generator.standard_normal(shape))
     return torch.randn(shape, generator=generator, device=generator.device)

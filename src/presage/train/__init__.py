@@ -1,0 +1,1 @@
+"""Training: one run, from config to weights."""

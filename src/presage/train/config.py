@@ -1,0 +1,227 @@
+"""The configuration of a training run: frozen, keyword-only, written as JSON into every run folder and model."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from presage.components import from_json, to_json
+from presage.data.settings import BufferConfig, RowsConfig
+from presage.domain.catalog import get_domain
+from presage.domain.spec import Domain
+from presage.errors import ConfigError
+from presage.nets.api import NetConfig, config_from_json, config_to_json
+from presage.nets.pair import PairConfig
+
+__all__ = ["DualConfig", "OptimConfig", "TrainConfig", "ValidationConfig", "paper_recipe"]
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise ConfigError(sentence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimConfig:
+    """How weights are updated.
+
+    name: "muon" (matrices by Muon, the rest by AdamW), "adamw", or "lamb" (the paper's).
+    rate: peak learning rate; for muon it applies to all parts, as its updates are scaled to AdamW's size.
+    schedule: "cosine" to zero over the budget, or "steps": a tenth of the rate after two thirds of it (the paper's).
+    average: half-life, in steps, of the exponential moving average of the weights that is validated and released.
+    """
+
+    name: Literal["muon", "adamw", "lamb"] = "muon"
+    rate: float = 4e-3
+    warmup: int = 200
+    schedule: Literal["cosine", "steps"] = "cosine"
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    average: float = 200.0
+
+    def __post_init__(self) -> None:
+        _require(self.name in ("muon", "adamw", "lamb"), f"the optimiser must be muon, adamw or lamb, not {self.name!r}")
+        _require(self.schedule in ("cosine", "steps"), f"the schedule must be cosine or steps, not {self.schedule!r}")
+        _require(0.0 < self.rate < 1.0, f"the learning rate must lie between 0 and 1, not {self.rate!r}")
+        _require(self.warmup >= 0, f"warmup must be at least 0 steps, not {self.warmup!r}")
+        _require(self.clip > 0.0, f"gradients are clipped at a length above 0, not {self.clip!r}")
+        _require(self.weight_decay >= 0.0, f"weight_decay must be at least 0, not {self.weight_decay!r}")
+        _require(self.average >= 0.0, f"average must be a half-life of at least 0 steps, not {self.average!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualConfig:
+    """The acyclicity constraint: dual ascent on the expected spectral radius (the paper's values in brackets).
+
+    every: primal steps between dual steps (500). rate: dual step size (1e-4). warmup: share of the budget over which
+    that size grows from zero (50,000 of 300,000 steps). smoothing: step size of the moving average (1e-4).
+    A run of a few thousand steps needs larger steps than one of 300,000: our defaults move the multiplier about as
+    far in 5,000 steps as the paper's do in theirs.
+    """
+
+    every: int = 50
+    rate: float = 1e-2
+    warmup: float = 1.0 / 6.0
+    smoothing: float = 1e-2
+    iterations: int = 10
+
+    def __post_init__(self) -> None:
+        _require(self.every >= 1, f"dual.every must be at least 1 step, not {self.every!r}")
+        _require(self.rate >= 0.0, f"dual.rate must be at least 0, not {self.rate!r}")
+        _require(0.0 < self.smoothing <= 1.0, f"dual.smoothing must lie above 0 and at most at 1: {self.smoothing!r}")
+        _require(0.0 <= self.warmup <= 1.0, f"dual.warmup is a share of the budget in [0, 1], not {self.warmup!r}")
+        _require(self.iterations >= 1, f"dual.iterations must be at least 1, not {self.iterations!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """Held-out datasets of the validation stream, judged while training."""
+
+    d: int = 30
+    n: int = 1000
+    n_interventional: int = 500
+    datasets: int = 24
+    minutes: float = 5.0
+    """Validate (and write a checkpoint) this often."""
+
+    def __post_init__(self) -> None:
+        _require(self.d >= 2 and self.n >= 1 and self.datasets >= 1, "validation needs d >= 2, n >= 1, datasets >= 1")
+        _require(0 <= self.n_interventional <= self.n, "validation: n_interventional counts among the n rows")
+        _require(self.minutes > 0.0, f"validation.minutes must be above 0, not {self.minutes!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Everything that decides a run.
+
+    domain: a name of `presage.domains()` or a `Domain`. sizes: (d, probability) pairs; batches hold one d each.
+    pairs: ordered pairs a batch holds (d = 30, 7200 pairs: 8 datasets), with at least `least` and at most `most`
+    datasets. memory: GiB the activations of one piece of a batch may take; larger batches are cut into pieces.
+    steps or minutes: the budget (exactly one); the schedule is fitted to it. precision: fp32 or bf16 autocast.
+    """
+
+    domain: Domain
+    net: NetConfig = field(default_factory=PairConfig)
+    sizes: tuple[tuple[int, float], ...] = ((2, 0.03), (5, 0.07), (10, 0.2), (20, 0.3), (30, 0.4))
+    pairs: int = 7200
+    least: int = 8
+    most: int = 32
+    memory: float = 2.0
+    rows: RowsConfig = RowsConfig()
+    buffer: BufferConfig = BufferConfig(capacity=64, rows_factor=1.0, reuse=1.0)
+    optim: OptimConfig = OptimConfig()
+    acyclic: bool | None = None
+    """Whether to ask for acyclic answers; None takes what the domain says."""
+    dual: DualConfig = DualConfig()
+    validation: ValidationConfig = ValidationConfig()
+    steps: int | None = None
+    minutes: float | None = None
+    clock: Literal["wall", "cpu"] = "wall"
+    """What minutes count: time on the wall, or processor time of the leading process (for shared machines)."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    seed: int = 0
+    keep: int = 2
+    """How many checkpoints stay on disk."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", get_domain(self.domain))
+        object.__setattr__(self, "sizes", tuple((int(d), float(p)) for d, p in self.sizes))
+        _require((self.steps is None) != (self.minutes is None), "give a budget: either steps or minutes")
+        _require(self.steps is None or self.steps >= 1, f"steps must be at least 1, not {self.steps!r}")
+        _require(self.minutes is None or self.minutes > 0, f"minutes must be above 0, not {self.minutes!r}")
+        _require(
+            len(self.sizes) > 0 and all(d >= 1 and p > 0 for d, p in self.sizes),
+            f"sizes must list pairs (d, probability above 0), not {self.sizes!r}",
+        )
+        _require(len({d for d, _ in self.sizes}) == len(self.sizes), "sizes must name every d once")
+        _require(1 <= self.least <= self.most, f"need 1 <= least <= most datasets in a batch: {self.least}, {self.most}")
+        _require(self.pairs >= 1, f"pairs must be at least 1, not {self.pairs!r}")
+        _require(self.memory > 0, f"memory must be above 0 GiB, not {self.memory!r}")
+        _require(self.clock in ("wall", "cpu"), f"the clock must be wall or cpu, not {self.clock!r}")
+        _require(self.precision in ("fp32", "bf16"), f"precision must be fp32 or bf16, not {self.precision!r}")
+        _require(self.keep >= 1, f"keep must be at least 1 checkpoint, not {self.keep!r}")
+        _require(isinstance(self.seed, int) and self.seed >= 0, f"the seed must be at least 0, not {self.seed!r}")
+
+    @property
+    def asks_acyclic(self) -> bool:
+        """Whether the acyclicity constraint is on."""
+        return self.domain.acyclic if self.acyclic is None else self.acyclic
+
+    def batch_sizes(self) -> dict[int, int]:
+        """Datasets in a batch, for each d."""
+        return {d: min(self.most, max(self.least, self.pairs // (d * d))) for d, _ in self.sizes}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data that `from_json` reads back."""
+        data = {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self)}
+        for name, value in data.items():
+            if name == "domain":
+                data[name] = to_json(value)
+            elif name == "net":
+                data[name] = config_to_json(value)
+            elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+                data[name] = dataclasses.asdict(value)
+        return json.loads(json.dumps(data))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TrainConfig:
+        """Back from `to_json`; unknown settings are refused by name."""
+        parts: dict[str, type] = {
+            "rows": RowsConfig,
+            "buffer": BufferConfig,
+            "optim": OptimConfig,
+            "dual": DualConfig,
+            "validation": ValidationConfig,
+        }
+        known = {spec.name for spec in dataclasses.fields(cls)}
+        body: dict[str, Any] = {}
+        for name, value in data.items():
+            _require(name in known, f"a training configuration has no setting {name!r}")
+            if name == "domain":
+                value = from_json(value)
+            elif name == "net":
+                value = config_from_json(value)
+            elif name in parts:
+                fields = {spec.name for spec in dataclasses.fields(parts[name])}
+                extra = sorted(set(value) - fields)
+                _require(not extra, f"{name} has no setting {extra[0] if extra else ''!r}")
+                value = parts[name](**value)
+            elif name == "sizes":
+                value = tuple(tuple(pair) for pair in value)
+            body[name] = value
+        return cls(**body)
+
+
+def paper_recipe(domain: str | Domain, *, devices: int = 1, **changes: Any) -> TrainConfig:
+    """The paper's own recipe: axial transformer, n = 200 with 50 interventional, LAMB, 300,000 steps, the dual's pace.
+
+    devices scales the learning rate by the square root of the effective batch, as the paper does.
+    """
+    from presage.nets.axial import AxialConfig
+    from presage.train.lamb import square_root_scaled
+
+    dropout = {"linear": 0.0, "rff": 0.1, "grn": 0.3}.get(domain if isinstance(domain, str) else "", 0.0)
+    settings: dict[str, Any] = {
+        "domain": get_domain(domain),
+        "net": AxialConfig(dropout=dropout),
+        # Oversampled so that every d is seen in about as many datasets, though larger ones come in smaller batches.
+        "sizes": tuple((d, 1.0 / size) for d, size in zip((2, 5, 10, 20, 30, 40, 50), (27, 25, 20, 14, 10, 8, 6))),
+        "pairs": 15000,
+        "least": 6,
+        "most": 27,
+        "rows": RowsConfig(n=(200, 200), interventional_share=(0.25, 0.25)),
+        "buffer": BufferConfig(capacity=200, rows_factor=4.0, reuse=4.0),
+        "optim": OptimConfig(
+            name="lamb",
+            rate=square_root_scaled(3e-5, 27 * devices),
+            warmup=0,
+            schedule="steps",
+            weight_decay=0.0,
+            average=0.0,
+        ),
+        "dual": DualConfig(every=500, rate=1e-4, warmup=1.0 / 6.0, smoothing=1e-4),
+        "steps": None if "minutes" in changes else 300_000,
+    }
+    return TrainConfig(**{**settings, **changes})

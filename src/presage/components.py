@@ -52,17 +52,20 @@ class Component:
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):
-            value = getattr(self, spec.name)
-            if isinstance(value, list):  # JSON has no tuples
-                value = _tuples(value)
-                object.__setattr__(self, spec.name, value)
+            value = _plain(getattr(self, spec.name))
+            object.__setattr__(self, spec.name, value)
             where = f"{type(self).__name__}.{spec.name}"
             if spec.metadata.get("options") and (not isinstance(value, tuple) or not value):
                 raise ConfigError(f"{where} must be a tuple of at least one option, not {value!r}")
             for number in _numbers(value):
                 if not math.isfinite(number):
                     raise ConfigError(f"{where} holds {number}; every parameter must be a finite number")
-        self.check()
+        try:
+            self.check()
+        except (TypeError, ValueError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"{type(self).__name__} has a parameter of the wrong kind: {error}") from error
 
     def check(self) -> None:
         """Raise `ConfigError` when parameters make no sense together. Subclasses override."""
@@ -120,25 +123,35 @@ def from_json(data: Any) -> Any:
     """Back from `to_json`. Unknown types and unknown fields are refused by name."""
     if isinstance(data, dict) and "type" in data:
         kind = data["type"]
-        if kind not in _REGISTRY:
+        if not isinstance(kind, str) or kind not in _REGISTRY:
             raise ConfigError(f"unknown part {kind!r}; import the module that defines it, or use one of: {_known()}")
         cls = _REGISTRY[kind]
         fields = {spec.name for spec in dataclasses.fields(cls)}
         extra = sorted(set(data) - fields - {"type"})
         if extra:
             raise ConfigError(f"{kind} has no field {extra[0]!r}; it has: {', '.join(sorted(fields)) or 'none'}")
+        lacking = sorted(spec.name for spec in dataclasses.fields(cls) if _required(spec) and spec.name not in data)
+        if lacking:
+            raise ConfigError(f"{kind} needs the field {lacking[0]!r}")
         return cls(**{key: from_json(value) for key, value in data.items() if key != "type"})
     if isinstance(data, list):
         return tuple(from_json(item) for item in data)
     return data
 
 
+def _required(spec: dataclasses.Field[Any]) -> bool:
+    return spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING
+
+
 def _known() -> str:
     return ", ".join(sorted(_REGISTRY))
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _plain(value: Any) -> Any:
+    """Tuples instead of lists (JSON has no tuples) and Python's numbers instead of NumPy's (JSON knows only those)."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(item) for item in value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _numbers(value: Any) -> list[float]:

@@ -86,9 +86,11 @@ class Dataset:
             if graph.shape != (d, d) or not np.isin(graph, (0, 1)).all():
                 raise DataError(f"the graph must be a {d} x {d} table of 0 and 1 (row causes column)")
             graph = _frozen(graph.astype(np.int8))
-        rows = {key: _frozen(np.asarray(value)) for key, value in self.rows.items()}
+        rows = {key: _frozen(np.array(value)) for key, value in self.rows.items()}
         for key, value in rows.items():
-            if value.shape[:1] != (n,):
+            if value.ndim == 0:
+                raise DataError(f"the row annotation {key!r} must have one entry for each of the {n} rows")
+            if len(value) != n:
                 raise DataError(f"the row annotation {key!r} has {len(value)} entries for {n} rows")
         set_ = object.__setattr__
         set_(self, "x", _frozen(x))

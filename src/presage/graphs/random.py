@@ -49,6 +49,11 @@ class GraphModel(Component):
             if min(getattr(self, name)) <= 0:
                 raise ConfigError(f"{type(self).__name__}.{name} must be above 0")
 
+    def _whole(self, *names: str) -> None:
+        for name in names:
+            if any(value != int(value) for value in getattr(self, name)):
+                raise ConfigError(f"{type(self).__name__}.{name} must hold whole numbers")
+
     def _probability(self, *names: str) -> None:
         for name in names:
             if not all(0.0 <= value <= 1.0 for value in getattr(self, name)):
@@ -92,8 +97,7 @@ class _ScaleFree(GraphModel):
 
     def check(self) -> None:
         self._positive("edges_per_node")
-        if any(edges != int(edges) for edges in self.edges_per_node):
-            raise ConfigError(f"{type(self).__name__}.edges_per_node must be whole numbers")
+        self._whole("edges_per_node")
         if min(self.power) < 0:
             raise ConfigError(f"{type(self).__name__}.power must be at least 0")
 
@@ -152,13 +156,19 @@ class ScaleFreeOut(_ScaleFree):
 @register
 @dataclass(frozen=True, kw_only=True)
 class WattsStrogatz(GraphModel):
-    """A periodic lattice of nearest neighbours, rewired at random; surplus nodes are dropped at random."""
+    """A periodic lattice of nearest neighbours, rewired at random; surplus nodes are dropped at random.
+
+    Each edge moves one of its ends with probability `rewire`, as in the original model and in networkx. igraph, which
+    the paper's data came from, moves both ends independently, which leaves fewer edges of the lattice in place
+    (about 0.52 instead of 0.71 of them at 0.3); the number of edges is the same.
+    """
 
     dimension: tuple[int, ...] = options(2, 3)
     rewire: tuple[float, ...] = options(0.3)
 
     def check(self) -> None:
         self._positive("dimension")
+        self._whole("dimension")
         self._probability("rewire")
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
@@ -213,6 +223,7 @@ class StochasticBlock(GraphModel):
 
     def check(self) -> None:
         self._positive("edges_per_node", "blocks")
+        self._whole("blocks")
         self._probability("damping")
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:

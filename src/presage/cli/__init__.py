@@ -14,7 +14,7 @@ from presage.errors import PresageError
 
 __all__ = ["COMMANDS", "app", "main", "run"]
 
-COMMANDS = ("domains", "simulate")
+COMMANDS = ("discover", "models", "card", "domains", "simulate", "train", "bench", "baselines")
 """Modules of this folder, in the order of the help text. A new command is a module and its name here."""
 
 # The base of everything typer raises about a command's arguments. Typer brings its own copy of click in some
@@ -43,7 +43,7 @@ def _build() -> typer.Typer:
     app = typer.Typer(
         name="presage",
         callback=_root,
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -89,16 +89,25 @@ class _Densities:
         return [self.log_scale, *(part for layer in self.layers for part in layer)]
 
 
-def _spectral_radius(edges: torch.Tensor, steps: int = 20) -> torch.Tensor:
-    """Largest eigenvalue of a non-negative matrix, differentiable through its left and right eigenvectors."""
-    import torch
+class _SpectralRadius:
+    """Largest eigenvalue of a slowly changing non-negative matrix, differentiable through its eigenvectors.
 
-    with torch.no_grad():
-        right = left = torch.ones(len(edges)) / len(edges) ** 0.5
-        for _ in range(steps):
-            right = torch.nn.functional.normalize(edges @ right + 1e-8, dim=0)
-            left = torch.nn.functional.normalize(edges.T @ left + 1e-8, dim=0)
-    return left @ edges @ right / (left @ right).clamp_min(1e-8)
+    The eigenvectors of the step before are a good start: two power iterations a step follow the change.
+    """
+
+    def __init__(self, d: int) -> None:
+        import torch
+
+        self.right = self.left = torch.ones(d) / d**0.5
+
+    def __call__(self, edges: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        with torch.no_grad():
+            for _ in range(2):
+                self.right = torch.nn.functional.normalize(edges @ self.right + 1e-6, dim=0)
+                self.left = torch.nn.functional.normalize(self.left @ edges + 1e-6, dim=0)
+        return self.left @ edges @ self.right / (self.left @ self.right).clamp_min(1e-6)
 
 
 def _fit(
@@ -124,6 +133,7 @@ def _fit(
         [{"params": net.parameters(), "lr": RATE}, {"params": [net.logits], "lr": 3.0 * RATE}], betas=(0.9, 0.99)
     )
     rows = torch.from_numpy(train)
+    spectral_radius = _SpectralRadius(problem.d)
     multiplier, penalty, last = 0.0, 0.0, float("inf")
     warm = int(WARM_UP * steps)
     every = max(1, (steps - warm) // ROUNDS)
@@ -133,7 +143,7 @@ def _fit(
         edges = net.edges()
         loss = -(density * follows[pick]).sum(dim=1).mean() + sparsity * edges.sum()
         if step >= warm:
-            radius = _spectral_radius(edges)
+            radius = spectral_radius(edges)
             if (step - warm) % every == 0:
                 now = float(radius.detach())
                 multiplier += penalty * now

@@ -1,0 +1,164 @@
+"""Running tasks: several at a time in processes of this machine, or on a Ray cluster. Done work is never repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from presage.baselines.registry import get_baseline
+from presage.baselines.run import Outcome, run_isolated
+from presage.bench.store import Store
+from presage.bench.tasks import Task, task_key
+from presage.errors import ConfigError, require_extra
+
+__all__ = ["ENGINES", "Limits", "Record", "run_tasks"]
+
+Engine = Literal["processes", "ray"]
+ENGINES = ("processes", "ray")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """time_limit: seconds per task. jobs: tasks at a time. retry: run again what crashed before."""
+
+    time_limit: float = 3600.0
+    jobs: int = 1
+    retry: bool = False
+
+    def __post_init__(self) -> None:
+        if self.time_limit <= 0.0:
+            raise ConfigError(f"the time limit must be above 0 seconds, not {self.time_limit!r}")
+        if self.jobs < 1:
+            raise ConfigError(f"the number of jobs must be at least 1, not {self.jobs!r}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """A task and its outcome; cached: it was on disk already."""
+
+    task: Task
+    outcome: Outcome
+    cached: bool
+
+
+def _execute(task: Task, folder: str, time_limit: float) -> Outcome:
+    """Draw or read the instance, then run the method on it in a process of its own."""
+    data = Store(folder=Path(folder)).instance(task)
+    return run_isolated(
+        get_baseline(task.method),
+        data,
+        settings=dict(task.settings),
+        seed=task.instance,
+        time_limit=time_limit,
+        bootstrap=task.bootstrap,
+    )
+
+
+def _known(store: Store, task: Task, limits: Limits) -> Outcome | None:
+    """An outcome that need not be repeated.
+
+    A time-out stands until a longer limit is given, a crash until a retry is asked for, a missing environment not at
+    all: it may have been built since.
+    """
+    key = task_key(task)
+    if key is None:
+        return Outcome(status="no model", message=f"there is no model {dict(task.settings)['model']!r}")
+    found = store.load(key)
+    if found is None:
+        return None
+    outcome, meta = found
+    stale = (
+        (outcome.status == "time-out" and meta["time_limit"] < limits.time_limit)
+        or (outcome.status == "crash" and limits.retry)
+        or outcome.status == "not installed"
+    )
+    return None if stale else outcome
+
+
+def run_tasks(tasks: Sequence[Task], store: Store, limits: Limits, engine: Engine = "processes") -> Iterator[Record]:
+    """Yield a record per task as it is done: those on disk first, then the others as they finish.
+
+    Each outcome is on disk before it is yielded. Left early, whatever is running is ended.
+    """
+    if engine not in ENGINES:
+        raise ConfigError(f"there is no engine {engine!r}; choose one of: {', '.join(ENGINES)}")
+    open_tasks: dict[str, Task] = {}
+    for task in tasks:
+        known = _known(store, task, limits)
+        if known is not None:
+            yield Record(task=task, outcome=known, cached=True)
+        else:
+            open_tasks.setdefault(task_key(task) or "", task)
+    if not open_tasks:
+        return
+    work = _on_ray if engine == "ray" else _in_processes
+    for key, outcome in work(open_tasks, store, limits):
+        task = open_tasks[key]
+        store.save(
+            key,
+            task,
+            outcome,
+            time_limit=limits.time_limit,
+            engine=engine,
+            finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        )
+        yield Record(task=task, outcome=outcome, cached=False)
+
+
+def _in_processes(tasks: dict[str, Task], store: Store, limits: Limits) -> Iterator[tuple[str, Outcome]]:
+    """Threads only wait: each method has a process of its own anyway."""
+    pool = ThreadPoolExecutor(limits.jobs)
+    waiting: dict[Future[Outcome], str] = {}
+    queue = iter(tasks.items())
+    try:
+        while True:
+            for key, task in queue:
+                waiting[pool.submit(_guarded, task, str(store.folder), limits.time_limit)] = key
+                if len(waiting) >= limits.jobs:
+                    break
+            if not waiting:
+                return
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield waiting.pop(future), future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _guarded(task: Task, folder: str, time_limit: float) -> Outcome:
+    """An instance that cannot be drawn is a recorded result like any other."""
+    try:
+        return _execute(task, folder, time_limit)
+    except Exception as error:
+        return Outcome(status="crash", message=f"{type(error).__name__}: {str(error)[:300]}")
+
+
+def _on_ray(tasks: dict[str, Task], store: Store, limits: Limits) -> Iterator[tuple[str, Outcome]]:
+    ray: Any = require_extra("ray", "ray", "the engine 'ray'")
+    started = not ray.is_initialized()
+    if started:
+        address = os.environ.get("RAY_ADDRESS")
+        options: dict[str, Any] = (
+            {"address": address} if address else {"num_cpus": limits.jobs, "include_dashboard": False}
+        )
+        ray.init(log_to_driver=False, logging_level="ERROR", **options)
+    try:
+        remote = ray.remote(num_cpus=1)(_guarded)
+        folder = str(store.folder.resolve())
+        waiting = {remote.remote(task, folder, limits.time_limit): key for key, task in tasks.items()}
+        while waiting:
+            done, _ = ray.wait(list(waiting), num_returns=1)
+            for reference in done:
+                yield waiting.pop(reference), ray.get(reference)
+    finally:
+        if started:
+            with contextlib.suppress(Exception):
+                ray.shutdown()

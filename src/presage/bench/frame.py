@@ -1,0 +1,67 @@
+"""From records to a tidy table: one row per method and instance, with every metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from presage.baselines.bootstrap import edge_probabilities
+from presage.bench.engine import Record
+from presage.bench.store import Store
+from presage.metrics import auprc_trapezoid, evaluate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["METRICS", "prediction", "tidy"]
+
+METRICS = ("shd", "sid", "f1", "precision", "recall", "auroc", "auprc", "auprc_trapezoid", "ece", "acyclic", "edges")
+
+
+def prediction(record: Record, true_graph: np.ndarray) -> np.ndarray | None:
+    """Edge probabilities [d, d] of a record, equivalence classes oriented beside the truth; None if there is none."""
+    outcome = record.outcome
+    if outcome.status != "ok" or outcome.matrices is None:
+        return None
+    return edge_probabilities(outcome.matrices, outcome.kind, true_graph)
+
+
+def tidy(records: Iterable[Record], store: Store) -> pd.DataFrame:
+    """One row per record. Metrics of runs without an answer are NaN; `status` and `message` say why."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for record in records:
+        task, outcome, setting = record.task, record.outcome, record.task.setting
+        row: dict[str, Any] = {
+            "column": setting.column,
+            "domain": setting.domain,
+            "section": setting.section,
+            "d": setting.d,
+            "n": setting.n,
+            "n_interventional": setting.n_interventional,
+            "instance": task.instance,
+            "method": task.label,
+            "settings": " ".join(f"{name}={value}" for name, value in task.settings),
+            "bootstrap": task.bootstrap,
+            "status": outcome.status,
+            "seconds": outcome.seconds,
+            "message": outcome.message,
+            "score": np.nanmean([math.nan if s is None else s for s in outcome.scores])
+            if any(s is not None for s in outcome.scores)
+            else math.nan,
+        }
+        found: dict[str, Any] = dict.fromkeys(METRICS, math.nan)
+        if outcome.status == "ok":
+            truth = np.asarray(store.instance(task).graph)
+            guess = prediction(record, truth)
+            if guess is not None:
+                found = evaluate(truth, guess)
+                found["auprc_trapezoid"] = auprc_trapezoid(truth, guess)
+        rows.append({**row, **{name: float(found[name]) for name in METRICS}})
+    frame = pd.DataFrame(rows)
+    order = ["section", "column", "domain", "d", "n", "method", "instance"]
+    return frame.sort_values(order, kind="stable", ignore_index=True) if len(frame) else frame

@@ -1,0 +1,50 @@
+"""benchmarks/RESULTS.md: what was run here, from the folders that `presage bench` wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from presage.bench.experiments import EXPERIMENTS
+from presage.errors import ConfigError
+from presage.files import atomic_write
+
+__all__ = ["write_results"]
+
+_HEAD = """# Results
+
+Written by `presage bench results --out FOLDER --to benchmarks/RESULTS.md` from finished runs; edit the runs, not this
+file. The paper's numbers are those printed in its tables (`src/presage/bench/paper.csv`), on its own draws of the same
+distributions and with its authors' implementations of the baselines; ours are on the instances 0, 1, ... of the test
+stream of seed 0.
+"""
+
+
+def write_results(out: Path, target: Path) -> Path:
+    """Collect table.md and run.json of every experiment under `out` into one file."""
+    parts = [_HEAD]
+    for name in EXPERIMENTS:
+        about, table = out / name / "run.json", out / name / "table.md"
+        if not about.is_file():
+            continue
+        facts = json.loads(about.read_text())
+        parts.append(f"## {name}\n\n{_facts(facts)}\n")
+        if table.is_file():
+            parts.append(table.read_text())
+    if len(parts) == 1:
+        raise ConfigError(f"{out} holds no finished experiment; run one with: presage bench table-30 --out {out}")
+    with atomic_write(target) as file:
+        file.write("\n".join(parts).encode())
+    return target
+
+
+def _facts(facts: dict[str, object]) -> str:
+    smaller = facts.get("smaller")
+    changed = {key: value for key, value in smaller.items() if value is not None} if isinstance(smaller, dict) else {}
+    text = (
+        f"{facts['instances']} instances, {facts['date']}, {facts['machine']}, Python {facts['python']}, "
+        f"time limit {facts['time_limit']:g} s per run, engine {facts['engine']} with {facts['jobs']} at a time."
+    )
+    if changed:
+        text += " Smaller than the paper's: " + ", ".join(f"{key} {value}" for key, value in changed.items()) + "."
+    return text

@@ -1,0 +1,172 @@
+"""`presage bench`: every table and figure of the paper, run resumably."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from presage.bench.engine import Engine, Record
+    from presage.bench.run import Progress, Run
+
+__all__ = ["register"]
+
+
+def bench(
+    name: Annotated[str, typer.Argument(help="An experiment of `presage bench list`, or: list, tune, results.")],
+    methods: Annotated[str, typer.Option(help="Names separated by commas, or all. presage:NAME is a network.")] = "all",
+    instances: Annotated[int | None, typer.Option(help="Number of instances; the paper's if not given.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of results and of the cache that makes runs resumable.")] = Path(
+        "results"
+    ),
+    engine: Annotated[str, typer.Option(help="processes (this machine) or ray (a cluster).")] = "processes",
+    jobs: Annotated[int, typer.Option(help="Runs at a time.")] = 1,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds a run may take before it is recorded as a time-out.")
+    ] = 3600,
+    columns: Annotated[str, typer.Option(help="Only these columns, for example linear,rff.")] = "",
+    variables: Annotated[
+        int | None, typer.Option("-d", "--variables", help="Fewer variables, for a quick look.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option("-n", "--rows", help="Fewer rows, for a quick look.")] = None,
+    bootstrap: Annotated[int | None, typer.Option(help="Number of bootstrap resamples; the paper's is 10.")] = None,
+    tuned: Annotated[
+        Path | None, typer.Option(help="Settings from `presage bench tune` (default: OUT/tuned.json).")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what crashed before.")] = False,
+    to: Annotated[Path, typer.Option(help="Where `presage bench results` writes.")] = Path("benchmarks/RESULTS.md"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Run an experiment of the paper: results, tables beside the paper's numbers, pictures.
+
+    Everything done is kept under OUT/cache, so the same command continues after any interruption. Test instances are
+    numbers 0, 1, ... of a stream that training never touches.
+
+    Examples: presage bench list
+
+    presage bench table-30 --methods presage,ges,pc --instances 5 --out results/
+
+    presage bench tune --methods pc --columns linear
+
+    presage bench results --out results/
+    """
+    if name == "list":
+        return _list(as_json)
+    from presage.bench.engine import Limits
+
+    if name == "results":
+        from presage.bench.results import write_results
+
+        print(f"wrote {write_results(out, to)}")
+        return None
+    wanted = tuple(part for part in methods.split(",") if part)
+    chosen_columns = tuple(part for part in columns.split(",") if part)
+    limits = Limits(time_limit=time_limit, jobs=jobs, retry=retry)
+    if name == "tune":
+        from presage.bench.tune import INSTANCES, tune
+
+        with _progress("tuning") as progress:
+            path = tune(
+                out,
+                methods=wanted,
+                columns=chosen_columns,
+                instances=INSTANCES if instances is None else instances,
+                limits=limits,
+                engine=_engine(engine),
+                variables=30 if variables is None else variables,
+                rows=1000 if rows is None else rows,
+                progress=progress,
+            )
+        print(f"wrote {path}")
+        return None
+    from presage.bench.experiments import get_experiment
+    from presage.bench.plan import Choice, read_tuned
+    from presage.bench.run import run_experiment
+
+    experiment = get_experiment(name)
+    if tuned is None and (out / "tuned.json").is_file():
+        tuned = out / "tuned.json"
+    choice = Choice(
+        methods=wanted, instances=instances, variables=variables, rows=rows, bootstrap=bootstrap, columns=chosen_columns
+    )
+    settings = read_tuned(tuned)
+    with _progress(name) as progress:
+        run = run_experiment(
+            experiment,
+            out,
+            choice=choice,
+            limits=limits,
+            engine=_engine(engine),
+            tuned=settings,
+            progress=progress,
+        )
+    _report(run, as_json)
+    return None
+
+
+def _engine(name: str) -> Engine:
+    from presage.bench.engine import ENGINES
+    from presage.errors import ConfigError
+
+    if name not in ENGINES:
+        raise ConfigError(f"there is no engine {name!r}; choose one of: {', '.join(ENGINES)}")
+    return name  # type: ignore[return-value]
+
+
+def _list(as_json: bool) -> None:
+    from presage.bench.experiments import EXPERIMENTS
+
+    if as_json:
+        rows = [
+            {"name": e.name, "title": e.title, "paper": e.paper, "instances": e.instances, "methods": list(e.methods)}
+            for e in EXPERIMENTS.values()
+        ]
+        print(json.dumps(rows))
+        return
+    width = max(len(name) for name in EXPERIMENTS)
+    for experiment in EXPERIMENTS.values():
+        source = f" [{experiment.paper}]" if experiment.paper else ""
+        print(f"{experiment.name:<{width}}  {experiment.title}{source}")
+
+
+def _report(run: Run, as_json: bool) -> None:
+    counts = {} if run.frame.empty else {str(k): int(v) for k, v in run.frame["status"].value_counts().items()}
+    if as_json:
+        files = [str(path) for path in run.files]
+        print(json.dumps({"executed": run.executed, "cached": run.cached, "status": counts, "files": files}))
+        return
+    if counts:
+        shown = ", ".join(f"{number} {status}" for status, number in counts.items())
+        print(f"{run.executed} runs done, {run.cached} read from the cache: {shown}")
+    for path in run.files:
+        if path.suffix == ".md":
+            print(path.read_text())
+    print("wrote " + ", ".join(str(path) for path in run.files))
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Progress]:
+    """A bar on stderr; silent where that is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        line = bar.add_task(title, total=None)
+
+        def show(done: int, total: int, record: Record | None) -> None:
+            what = title if record is None else f"{title}: {record.task.label} {record.outcome.status}"
+            bar.update(line, completed=done, total=total, description=what)
+
+        yield show
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(bench)

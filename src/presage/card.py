@@ -110,6 +110,4 @@ def _domain_lines(data: Mapping[str, Any]) -> list[str]:
         domain = from_json(dict(data))
     except (ConfigError, TypeError):  # a part of somebody's own that is not importable here
         return _block(data)
-    if not hasattr(domain, "describe"):
-        return _block(data)
-    return ["| part | values |", "| --- | --- |", *(f"| {k} | {_inline(v)} |" for k, v in domain.describe())]
+    return ["```", *str(domain).splitlines(), "```"]

@@ -204,6 +204,7 @@ def _compare(reference: Mapping[str, Any], dataset: Dataset) -> ForeignReport:
         if not np.isfinite(values[f]):
             continue
         low, high = (float(location[f] + spread[f] * quantiles[f, at]) for at in (low_at, high_at))
+        low, high = low - FLOORS.get(name, 0.0), high + FLOORS.get(name, 0.0)
         outside = max(values[f] - high, low - values[f])
         if outside > 0:
             distance = float(outside / max((high - low) / 2, 1e-3))

@@ -91,7 +91,7 @@ def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -
     else:
         axes.set_xticks([])
         axes.set_yticks([])
-    axes.tick_params(which="both", length=0)
+    axes.tick_params(which="both", length=0, pad=5)
     axes.set_xlabel("effect", color=_INK)
     axes.set_ylabel("cause", color=_INK)
     for spine in axes.spines.values():
@@ -121,7 +121,7 @@ def draw_graph(
     low, high = positions.min(axis=0), positions.max(axis=0)
     room = np.maximum(high - low, 1.0)
     axes.set_xlim(low[0] - 0.06 * room[0] - 0.5, high[0] + 0.06 * room[0] + 0.5)
-    axes.set_ylim(low[1] - 0.06 * room[1] - 0.35, high[1] + 0.06 * room[1] + 0.35)
+    axes.set_ylim(low[1] - 0.35, high[1] + 0.35)
     axes.set_axis_off()
     boxes = []
     for j, name in enumerate(names):
@@ -144,8 +144,12 @@ def draw_graph(
         )
         boxes.append(box)
     edges = sorted(np.argwhere(graph), key=lambda edge: probabilities[edge[0], edge[1]])
+    thin = float(np.clip(70 / max(len(edges), 1), 0.45, 1.0))  # many edges: finer lines
+    least = min((float(probabilities[i, j]) for i, j in edges), default=0.5)
+    least = min(least, 0.5)
     for i, j in edges:
         p = float(probabilities[i, j])
+        strength = (p - least) / max(1.0 - least, 1e-9)  # the shown range uses the whole scale
         both = graph[j, i] != 0
         axes.add_patch(
             FancyArrowPatch(
@@ -156,9 +160,9 @@ def draw_graph(
                 shrinkA=1.0,
                 shrinkB=2.0,
                 arrowstyle="-|>",
-                mutation_scale=8 + 5 * p,
-                linewidth=0.5 + 1.9 * p,
-                color=colours(0.25 + 0.75 * p),
+                mutation_scale=6 + 7 * thin,
+                linewidth=thin * (0.7 + 2.0 * strength),
+                color=colours(0.32 + 0.68 * strength),
                 connectionstyle=f"arc3,rad={_bend(positions, i, j, both)}",
                 zorder=2,
             )

@@ -84,11 +84,10 @@ def _spread_rows(rows: list[list[int]], graph: np.ndarray, out: np.ndarray) -> N
     if not rows:
         return
     # Single boxes move under the middle of their causes.
-    for row in rows[1:]:
-        if len(row) == 1:
-            causes = np.flatnonzero(graph[:, row[0]])
-            if len(causes):
-                out[row[0], 0] = out[causes, 0].mean() + 0.2
+    for k, row in enumerate(rows):
+        causes = np.flatnonzero(graph[:, row[0]])
+        if k and len(row) == 1 and len(causes):
+            out[row[0], 0] = out[causes, 0].mean() + (0.45 if k % 2 else -0.45)
 
 
 def _aside(loners: list[int], below: int, out: np.ndarray) -> None:

@@ -56,7 +56,7 @@ def save_model(
         "format": FORMAT,
         "version": str(VERSION),
         "network": json.dumps(config_to_json(network.config), sort_keys=True),
-        "metadata": json.dumps(dict(metadata), sort_keys=True),
+        "metadata": json.dumps(dict(metadata)),
     }
     header["sha256"] = _digest(tensors, header)
     with atomic_write(path) as file:

@@ -1,0 +1,29 @@
+"""`presage card`: what a model was trained on, how well it does, its limits."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+__all__ = ["register"]
+
+
+def card(
+    model: Annotated[str, typer.Argument(help="A name of `presage models`, a file or a folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print a model's card.
+
+    Example: presage card scm
+    """
+    from presage.hub import load_model
+
+    found = load_model(model).card
+    print(json.dumps(found.to_json()) if as_json else str(found), end="\n" if as_json else "")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(card)

@@ -1,0 +1,121 @@
+"""`presage discover`: from a file of measurements to a graph."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from presage.knowledge import Knowledge
+    from presage.result import Result
+
+__all__ = ["register"]
+
+
+def discover(
+    data: Annotated[
+        Path, typer.Argument(help="Measurements: csv, tsv, parquet, npz or h5ad; one column per variable.")
+    ],
+    interventions: Annotated[
+        str | None,
+        typer.Option(help="Column of the data with each row's target(s), or a file: a 0/1 mask, or names per row."),
+    ] = None,
+    model: Annotated[str, typer.Option(help="A name of `presage models`, a file or a folder.")] = "scm",
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for report, tables and pictures.")] = None,
+    counts: Annotated[
+        bool | None, typer.Option("--counts/--no-counts", help="Whether the values are counts; default: look.")
+    ] = None,
+    known: Annotated[
+        Path | None, typer.Option(help="JSON file of background knowledge: required, forbidden, tiers, roots.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Print edges above this probability.")] = 0.5,
+    acyclic: Annotated[bool, typer.Option("--acyclic", help="Print the most probable acyclic graph.")] = False,
+    layer: Annotated[str | None, typer.Option(help="Layer of an h5ad file to use.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of draws made while answering.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Find which variable causes which.
+
+    Prints the edges, most probable first; warnings go to stderr. With --out it writes probabilities.csv, edges.csv,
+    graph.graphml, graph.dot, graph.png, report.html and result.json.
+
+    Example: presage discover cells.csv --interventions target --out result/
+    """
+    import presage
+    from presage.result import _check_threshold
+
+    _check_threshold(threshold)
+    knowledge = None if known is None else _read_known(known)
+    with _working("discovering"):
+        result = presage.discover(
+            data, interventions, model=model, counts=counts, known=knowledge, seed=seed, layer=layer
+        )
+    if out is not None:
+        with _working("writing the report"):
+            result.save(out)
+    for warning in result.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(result.to_json(threshold)))
+        return
+    _print_edges(result, threshold, acyclic)
+    if out is not None:
+        print(f"wrote {out / 'report.html'} and the rest of {out}")
+
+
+def _read_known(path: Path) -> Knowledge:
+    from presage.errors import ConfigError
+    from presage.knowledge import Knowledge
+
+    try:
+        return Knowledge.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{str(path)!r} is not JSON text") from error
+    except ValueError as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"{str(path)!r} is not JSON: {error}") from error
+
+
+def _print_edges(result: Result, threshold: float, acyclic: bool) -> None:
+    rows, columns = result.adjacency(threshold, acyclic).nonzero()
+    found = sorted(zip(rows, columns, strict=True), key=lambda edge: -result.matrix[edge])
+    what = "in the most probable acyclic graph" if acyclic else f"above {threshold:g}"
+    print(
+        f"{len(found)} edge{'s' * (len(found) != 1)} {what} among {len(result.names)} variables (model {result.model})"
+    )
+    width = max((len(result.names[i]) for i, _ in found), default=0)
+    for i, j in found:
+        print(f"{result.matrix[i, j]:.3f}  {result.names[i]:<{width}} -> {result.names[j]}")
+
+
+@contextmanager
+def _working(what: str) -> Iterator[None]:
+    """A moving bar on stderr while something of unknown length goes on; nothing unless stderr is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(discover)

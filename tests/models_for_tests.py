@@ -1,0 +1,53 @@
+"""Small untrained models with the records of trained ones, for tests of everything around a network."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from presage.components import to_json
+from presage.domain.catalog import get_domain
+from presage.foreign import fit_summaries
+from presage.nets.api import Network, build_network
+from presage.nets.pair import PairConfig
+from presage.nets.weights import save_model
+
+TINY = PairConfig(width=8, cells=8, rounds=2, blocks=1, outer=4, triangle=8, heads=2, expand=1)
+
+
+def tiny_network(seed: int = 0) -> Network:
+    """Random weights that answer with probabilities on both sides of 0.5."""
+    import torch
+
+    network = build_network(TINY, seed=seed)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        for parameter in network.parameters():
+            parameter.add_(0.4 * torch.randn_like(parameter))
+    return network
+
+
+@cache
+def summaries(domain: str = "linear") -> dict[str, Any]:
+    """A reference of few, small datasets."""
+    return fit_summaries(domain, seed=0, datasets=240, variables=(2, 20), rows=(30, 200))
+
+
+def save_tiny(path: Path, *, kind: str = "real", with_summaries: bool = False, **metadata: Any) -> Path:
+    """A model file."""
+    save_model(
+        path,
+        tiny_network(),
+        {
+            "name": path.stem,
+            "kind": kind,
+            "acyclic": kind == "real",
+            "domain": to_json(get_domain("linear")),
+            "train": {"steps": 0, "datasets": 0},
+            "card": {"about": "Untrained; for tests.", "scores": [{"domain": "linear", "auprc": 0.1}]},
+            **({"summaries": summaries()} if with_summaries else {}),
+            **metadata,
+        },
+    )
+    return path

@@ -1,0 +1,101 @@
+"""`Dataset` to AnnData and back: values in X, targets and row annotations in obs, the graph in varp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from presage.errors import DataError, require_extra
+from presage.types import Dataset
+
+if TYPE_CHECKING:
+    import anndata
+
+__all__ = ["TARGET", "from_anndata", "to_anndata"]
+
+TARGET = "target"
+"""Column of obs with the names of the variables intervened on, joined by SEPARATOR; empty in observational rows."""
+SEPARATOR = ";"
+GRAPH = "graph"
+INTERVENTIONS = "interventions"
+KIND = "presage_kind"
+
+
+def to_anndata(dataset: Dataset) -> anndata.AnnData:
+    """The dataset as AnnData.
+
+    X holds the values (NaN where missing); obs the column "target" and the row annotations; layers the intervention
+    mask; varp["graph"] the true graph (row causes column) if known.
+    """
+    module = require_extra("anndata", "anndata", "AnnData output")
+    pandas = require_extra("pandas", "anndata", "AnnData output")
+    clash = {TARGET} & set(dataset.rows)
+    if clash:
+        raise DataError(f"the row annotation {TARGET!r} would hide the targets in obs; rename it")
+    names = np.array(dataset.names, dtype=object)
+    targets = [SEPARATOR.join(names[row]) if row.any() else "" for row in dataset.interventions]
+    obs = pandas.DataFrame({TARGET: pandas.Categorical(targets)}, index=[f"cell{k}" for k in range(dataset.n)])
+    for key, value in dataset.rows.items():
+        if value.ndim != 1:
+            raise DataError(f"the row annotation {key!r} has more than one number per row; obs cannot hold it")
+        obs[key] = value
+    x = np.where(dataset.missing, np.nan, dataset.x)
+    adata = module.AnnData(X=x, obs=obs, var=pandas.DataFrame(index=[str(name) for name in dataset.names]))
+    adata.layers[INTERVENTIONS] = dataset.interventions.copy()
+    if dataset.graph is not None:
+        adata.varp[GRAPH] = dataset.graph.copy()
+    adata.uns[KIND] = dataset.kind
+    return adata
+
+
+def from_anndata(adata: anndata.AnnData) -> Dataset:
+    """Back from `to_anndata`; an AnnData of other origin works too, as counts if its X holds only whole numbers >= 0.
+
+    Without the layer "interventions" the targets are read from obs["target"] (names joined by ";"; empty for none).
+    """
+    x = _dense(adata.X)
+    names = tuple(str(name) for name in adata.var_names)
+    rows = {str(key): _column(adata.obs[key]) for key in adata.obs.columns if key != TARGET}
+    if INTERVENTIONS in adata.layers:
+        interventions = _dense(adata.layers[INTERVENTIONS]).astype(bool)
+    elif TARGET in adata.obs:
+        interventions = _targets(adata.obs[TARGET], names)
+    else:
+        interventions = np.zeros(x.shape, dtype=bool)
+    kind = adata.uns.get(KIND)
+    if kind is None:
+        seen = x[~np.isnan(x)]
+        kind = "counts" if seen.size and bool((seen >= 0).all() and (seen == np.floor(seen)).all()) else "real"
+    return Dataset(
+        x=x,
+        interventions=interventions,
+        names=names,
+        kind=str(kind),  # type: ignore[arg-type]  # checked by Dataset
+        graph=_dense(adata.varp[GRAPH]) if GRAPH in adata.varp else None,
+        rows=rows,
+    )
+
+
+def _dense(values: Any) -> np.ndarray:
+    """A plain array of a matrix that may be sparse; DataError if there is none."""
+    if values is None:
+        raise DataError("the AnnData has no X; put the counts there")
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+
+
+def _column(series: Any) -> np.ndarray:
+    return np.asarray(series.astype(object) if series.dtype == "category" else series)
+
+
+def _targets(column: Any, names: tuple[str, ...]) -> np.ndarray:
+    number = {name: j for j, name in enumerate(names)}
+    mask = np.zeros((len(column), len(names)), dtype=bool)
+    for row, entry in enumerate(column.astype(object)):
+        if not isinstance(entry, str) or not entry:
+            continue  # empty or NaN: observational
+        for name in [entry] if entry in number else entry.split(SEPARATOR):
+            if name not in number:
+                raise DataError(f"obs[{TARGET!r}] names {name!r}, which is none of the variables; use names of var")
+            mask[row, number[name]] = True
+    return mask

@@ -1,4 +1,4 @@
-"""The example of `./run demo`: simulate a dataset, print its graph, draw it."""
+"""The example of `./run demo`: discovery on bundled data with the bundled model, the edges beside the truth."""
 
 from __future__ import annotations
 
@@ -7,48 +7,49 @@ from pathlib import Path
 
 __all__ = ["main"]
 
+EXAMPLE, MODEL = "rff", "scm"
+
 
 def main(folder: str = "demo") -> None:
-    """Write graph.png and dataset.npz into `folder` and print the graph."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import networkx as nx
+    """Print the edges with their truth and write report, tables and pictures into `folder`."""
     import numpy as np
-    from matplotlib.figure import Figure
 
     import presage
     from presage.files import atomic_write
+    from presage.plots import calibration_figure, figure_bytes
 
-    out = Path(folder)
-    dataset = presage.simulate("rff", d=10, n=200, n_interventional=100, seed=0)
-    graph = dataset.graph
-    sources, targets = np.nonzero(graph)
-    print(dataset)
-    print("true graph, cause -> effect:")
-    for i in range(dataset.d):
-        effects = ", ".join(dataset.names[j] for j in targets[sources == i])
-        if effects:
-            print(f"  {dataset.names[i]} -> {effects}")
-
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    drawn = nx.DiGraph([(dataset.names[i], dataset.names[j]) for i, j in zip(sources, targets, strict=True)])
-    drawn.add_nodes_from(dataset.names)
-    nx.draw_networkx(drawn, nx.circular_layout(drawn), ax=left, node_color="#d7e3f4", node_size=700, font_size=9)
-    left.set_title("true graph")
-    left.set_axis_off()
-    i, j = int(sources[0]), int(targets[0])
-    free = ~dataset.interventions[:, j]
-    right.scatter(dataset.x[free, i], dataset.x[free, j], s=12)
-    right.set(xlabel=dataset.names[i], ylabel=dataset.names[j], title=f"{dataset.names[i]} causes {dataset.names[j]}")
-
-    with atomic_write(out / "graph.png") as file:
-        figure.savefig(file, format="png", dpi=120)
-    with atomic_write(out / "dataset.npz") as file:
-        np.savez(file, x=dataset.x, interventions=dataset.interventions, graph=graph, names=np.array(dataset.names))
-    print(f"wrote {out / 'graph.png'} and {out / 'dataset.npz'}")
+    dataset = presage.load_example(EXAMPLE)
+    truth = dataset.graph
+    if truth is None:
+        raise presage.InputError(f"the example {EXAMPLE!r} has no true graph")
+    model = presage.load_model(MODEL)
+    result = presage.discover(dataset, model=model)
+    print(f"{dataset}, simulated ({EXAMPLE}); model {model.name!r}: {model.metadata.get('card', {}).get('about', '')}")
+    print("\nprobability  edge                 truth")
+    found = result.adjacency()
+    for source, target, value in result.edges().itertuples(index=False):
+        true = truth[dataset.names.index(source), dataset.names.index(target)]
+        print(f"{value:>11.2f}  {source + ' -> ' + target:<20} {'yes' if true else 'no'}")
+    missed = [(i, j) for i, j in np.argwhere(truth) if not found[i, j]]
+    for i, j in sorted(missed, key=lambda edge: -result.matrix[edge[0], edge[1]]):
+        edge = f"{dataset.names[i]} -> {dataset.names[j]}"
+        print(f"{result.matrix[i, j]:>11.2f}  {edge:<20} yes, but missed at 0.5")
+    scores = presage.metrics.evaluate(truth, result.matrix)
+    shown = ("shd", "sid", "f1", "precision", "recall", "auroc", "auprc", "ece")
+    print("\n" + "  ".join(f"{key} {scores[key]:.3g}" for key in shown))
+    for warning in result.warnings:
+        print(f"warning: {warning}")
+    out = result.save(folder)
+    with atomic_write(out / "calibration.png") as file:
+        file.write(figure_bytes(calibration_figure(result.matrix, truth)))
+    print(f"\nwrote {Path(out) / 'report.html'} (open it in a browser), graph.png, calibration.png, edges.csv and more")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    from presage.errors import PresageError
+
+    try:
+        main(*sys.argv[1:2])
+    except PresageError as error:
+        print(f"presage: {error}", file=sys.stderr)
+        sys.exit(2)

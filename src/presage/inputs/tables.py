@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from presage.data.anndata_io import INTERVENTIONS, KIND
 from presage.errors import DataError
 from presage.types import Dataset, default_names
 
@@ -253,7 +254,11 @@ def _from_anndata(adata: Any, layer: str | None) -> Table:
     if len(set(names)) < len(names):
         raise DataError("the AnnData's variable names are not unique; call adata.var_names_make_unique() first")
     labels = {str(name): adata.obs[name].to_numpy(dtype=object) for name in adata.obs.columns}
-    return Table(values=values, names=names, labels=labels)
+    table = Table(values=values, names=names, labels=labels)
+    if KIND in adata.uns and INTERVENTIONS in adata.layers:  # made by Dataset.to_anndata, which keeps the mask
+        mask = adata.layers[INTERVENTIONS]
+        table.interventions = np.asarray(mask.toarray() if hasattr(mask, "toarray") else mask).astype(bool)
+    return table
 
 
 def listed(names: list[str], limit: int = 5) -> str:

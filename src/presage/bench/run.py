@@ -68,7 +68,7 @@ def run_experiment(
     frame = tidy(records, store)
     if len(frame):
         frame["row"] = [_row(method, choice, experiment) for method in frame["method"]]
-    files = _write(experiment, folder, frame, records, store)
+    files = _write(experiment, folder, frame, records, store, _remark(choice))
     executed = sum(not record.cached for record in records)
     about = {
         "experiment": experiment.name,
@@ -93,6 +93,13 @@ def _row(method: str, choice: Choice, experiment: Experiment) -> str:
     return "presage" if method.startswith("presage:") and not named else method
 
 
+def _remark(choice: Choice) -> str:
+    """What differs from the experiment as declared."""
+    changed = {"d": choice.variables, "n": choice.rows, "resamples": choice.bootstrap}
+    parts = [f"{name} = {value}" for name, value in changed.items() if value is not None]
+    return f"a smaller version with {', '.join(parts)}" if parts else ""
+
+
 def _empty() -> pd.DataFrame:
     import pandas as pd
 
@@ -106,7 +113,7 @@ def _text(path: Path, text: str) -> Path:
 
 
 def _write(
-    experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record], store: Store
+    experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record], store: Store, remark: str
 ) -> list[Path]:
     from presage.bench.tables import build_table, latex, markdown
 
@@ -117,7 +124,7 @@ def _write(
     if not len(frame):
         return files
     if experiment.kind in ("table", "calibration", "sachs"):
-        table = build_table(experiment, frame)
+        table = build_table(experiment, frame, remark)
         files.append(_text(folder / "table.md", markdown(table)))
         files.append(_text(folder / "table.tex", latex(table)))
     return files + _pictures(experiment, folder, frame, records, store)

@@ -69,9 +69,11 @@ def _rows(frame: pd.DataFrame) -> list[str]:
     return sorted(frame["row"].unique(), key=lambda label: (order[label.partition(":")[0]], label))
 
 
-def build_table(experiment: Experiment, frame: pd.DataFrame) -> Table:
+def build_table(experiment: Experiment, frame: pd.DataFrame, remark: str = "") -> Table:
     """Means over instances; bold follows the Welch t-test within each section and column, as in the paper."""
-    heads = tuple((column, metric) for column in _columns(experiment) for metric in experiment.metrics)
+    present = set(frame["column"])
+    columns = [column for column in _columns(experiment) if column in present]
+    heads = tuple((column, metric) for column in columns for metric in experiment.metrics)
     sections: dict[str, list[tuple[str, str, list[Cell]]]] = {}
     notes: list[str] = []
     for section in dict.fromkeys(setting.section for setting in experiment.settings):
@@ -90,7 +92,8 @@ def build_table(experiment: Experiment, frame: pd.DataFrame) -> Table:
             rows.append((method_title(label, starred=experiment.bootstrap > 0), f"{done}/{len(mine)}", cells))
             notes += _failures(method_title(label), section, mine)
         sections[section] = rows
-    return Table(title=experiment.title, heads=heads, sections=sections, notes=tuple(notes))
+    title = f"{experiment.title}; {remark}" if remark else experiment.title
+    return Table(title=title, heads=heads, sections=sections, notes=tuple(notes))
 
 
 def _columns(experiment: Experiment) -> tuple[str, ...]:

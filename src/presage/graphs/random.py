@@ -176,18 +176,18 @@ class WattsStrogatz(GraphModel):
         side = _root_up(d, dimension)
         nodes = side**dimension
         grid = np.arange(nodes).reshape((side,) * dimension)
-        lattice = {
-            (min(i, j), max(i, j))
-            for axis in range(dimension)
-            for i, j in zip(grid.ravel().tolist(), np.roll(grid, -1, axis=axis).ravel().tolist(), strict=True)
-            if i != j  # a side of length 1 joins a node to itself
-        }
+        lattice: dict[tuple[int, int], None] = {}  # in order; from each node onward along each axis
+        for axis in range(dimension):
+            onward = np.roll(grid, -1, axis=axis)
+            for i, j in zip(grid.ravel().tolist(), onward.ravel().tolist(), strict=True):
+                if i != j and (j, i) not in lattice:  # sides of length 1 and 2 meet themselves
+                    lattice[i, j] = None
         joined: list[set[int]] = [set() for _ in range(nodes)]
         for i, j in lattice:
             joined[i].add(j)
             joined[j].add(i)
         draw = _uniforms(rng, 4 * len(lattice) + 1).__next__
-        for i, j in sorted(lattice):
+        for i, j in lattice:
             if draw() >= rewire or len(joined[i]) == nodes - 1:  # nobody is left to be joined to instead
                 continue
             k = i

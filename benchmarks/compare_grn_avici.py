@@ -16,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,9 @@ CASES = {
 }
 DECAY, NOISE, HILL = 0.8, 1.0, 2.0
 MEASURED = {"chain": "10x-chromium", "feed-forward": "drop-seq", "hub": "smart-seq"}
+# The paper's table lists the library means of 10x Chromium as {4.5, 6.0}; the public package turns out to draw 6.0 in two
+# cases of three (0.695 +- 0.020 of 600 datasets). Ours follows the table; the comparison follows the package.
+PUBLIC_OPTIONS = {"10x-chromium": {"library_mu": (4.5, 6.0, 6.0)}}
 
 
 def parameters(case: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -127,11 +131,12 @@ def ours(case: dict, platform: str, datasets: int, seed: int = 0) -> dict[str, n
     turn = np.arange(case["n_ko"]) // d
     layout = Layout(target=target, cell_type=np.concatenate([np.arange(case["n"]), turn]) % types)
     wild = Layout(target=target[: case["n"]], cell_type=layout.cell_type[: case["n"]])
+    measurement = replace(PLATFORMS[platform], **PUBLIC_OPTIONS.get(platform, {}))
     items = []
     for k in range(datasets):
         rng = np.random.default_rng([3, seed, k])
         x = simulate_expression(rng, graph, kinetics, layout).astype(np.float64)
-        counts = PLATFORMS[platform].measure(rng, simulate_expression(rng, graph, kinetics, wild))
+        counts = measurement.measure(rng, simulate_expression(rng, graph, kinetics, wild))
         mask = layout.target[case["n"] :, None] == np.arange(d)
         items.append(summarize(x[: case["n"]], x[case["n"] :], mask, counts))
     return {key: np.stack([item[key] for item in items]) for key in items[0]}

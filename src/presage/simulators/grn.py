@@ -37,6 +37,8 @@ HALF_RESPONSE_CELLS = 100
 """Length, in cells per type, of the wild-type run that half responses are taken from."""
 CACHE = 2**20
 """Bytes that the trajectories of one run should stay within, where experiments can be run in groups."""
+FILLED_LANES = 32
+"""Lanes (experiments times cell types) that fill the processor's vectors."""
 LONGEST = 2000
 """Cells per cell type drawn from one trajectory; more come from further, independent ones, to bound memory."""
 FACTOR = {"knockout": 0.0, "knockdown": 0.5}
@@ -130,20 +132,19 @@ def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
 def design_cells(rng: np.random.Generator, *, d: int, cell_types: int, n: int, n_perturbed: int) -> Layout:
     """n cells, the last n_perturbed with one perturbed gene each; targets and cell types in equal shares.
 
-    Targets take turns over all genes; each next turn moves a target on to another cell type.
+    >>> layout = design_cells(np.random.default_rng(0), d=3, cell_types=2, n=10, n_perturbed=6)
+    >>> sorted(layout.target.tolist())
+    [-1, -1, -1, -1, 0, 0, 1, 1, 2, 2]
     """
     plain = n - n_perturbed
     target = np.full(n, -1, dtype=np.int64)
-    cell_type = np.empty(n, dtype=np.int64)
-    cell_type[:plain] = rng.permutation(np.resize(rng.permutation(cell_types), plain))
+    target[plain:] = np.resize(rng.permutation(d), n_perturbed)
+    types = rng.permutation(cell_types)
+    # Every turn over the targets moves each of them on to the next cell type.
     turn, place = np.divmod(np.arange(n_perturbed), d)
-    genes = rng.permutation(d)
-    shift = rng.permuted(np.resize(np.arange(cell_types), d))  # where each gene starts among the types
-    types = np.argsort(rng.random((d, cell_types)), axis=1)  # an order of the types for each gene
-    mixed = rng.permutation(n_perturbed)
-    target[plain:] = genes[place][mixed]
-    cell_type[plain:] = types[place, (turn + shift[place]) % cell_types][mixed]
-    return Layout(target=target, cell_type=cell_type)
+    number = np.concatenate([np.arange(plain), turn + place])
+    mixed = np.concatenate([rng.permutation(plain), plain + rng.permutation(n_perturbed)])
+    return Layout(target=target[mixed], cell_type=types[number % cell_types][mixed])
 
 
 def simulate_expression(
@@ -224,7 +225,7 @@ class _System:
         """As many experiments as keep the working memory within the processor's cache, or at least fill its vectors."""
         steps = SNAPSHOT_STEPS * cells + WARM_STEPS * (0 if self.height is None else int(self.height.max()))
         bytes_each = 4 * steps * self.cell_types * len(self.basal)
-        return max(1, CACHE // bytes_each, math.ceil(32 / self.cell_types))
+        return max(1, CACHE // bytes_each, math.ceil(FILLED_LANES / self.cell_types))
 
     def run(
         self, factor: np.ndarray, cells: int, lane: np.ndarray, half: np.ndarray | None

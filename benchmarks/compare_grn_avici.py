@@ -48,8 +48,8 @@ CASES = {
 }
 DECAY, NOISE, HILL = 0.8, 1.0, 2.0
 MEASURED = {"chain": "10x-chromium", "feed-forward": "drop-seq", "hub": "smart-seq"}
-# The paper's table lists the library means of 10x Chromium as {4.5, 6.0}; the public package turns out to draw 6.0 in two
-# cases of three (0.695 +- 0.020 of 600 datasets). Ours follows the table; the comparison follows the package.
+# The paper's table lists the library means of 10x Chromium as {4.5, 6.0}; the public package turns out to draw 6.0 in
+# two cases of three (0.695 +- 0.020 of 600 datasets). Ours follows the table; the comparison follows the package.
 PUBLIC_OPTIONS = {"10x-chromium": {"library_mu": (4.5, 6.0, 6.0)}}
 
 

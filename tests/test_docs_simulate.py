@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,9 +18,10 @@ def test_the_page_runs(capsys, monkeypatch) -> None:
     monkeypatch.setattr(presage.components, "_REGISTRY", dict(presage.components._REGISTRY))
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == 7
-    names: dict[str, object] = {"__name__": "docs_simulate"}
+    module = ModuleType("docs_simulate")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
     for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
+        exec(compile(block, str(PAGE), "exec", dont_inherit=True), module.__dict__)
     printed = capsys.readouterr().out
     assert "Dataset(150 rows (50 interventional) x 30 variables, real" in printed
     assert "steepness" in printed

@@ -99,8 +99,7 @@ def task_key(task: Task) -> str | None:
     settings = dict(task.settings)
     module = f"baselines/methods/{baseline.entry.partition(':')[0]}.py"
     files = [module, "baselines/orientation.py", "data/standardize.py", "baselines/bootstrap.py"]
-    if task.method in ("gran-dag",):
-        files.append("baselines/methods/pruning.py")
+    files += [f"baselines/methods/{name}.py" for name in _SHARED.get(task.method, ())]
     model = ""
     if task.method == "presage":
         found = model_fingerprint(str(settings["model"]))
@@ -115,7 +114,15 @@ def task_key(task: Task) -> str | None:
     return _digest(parts)
 
 
-_LIBRARIES = {"causal_learn": "causal-learn", "gies_": "gies", "neural": "torch", "trivial": "scikit-learn"}
+_SHARED = {"gran-dag": ("pruning",), "lingam": ("trivial",)}
+"""Modules an adapter uses beside its own."""
+_LIBRARIES = {
+    "causal_learn": "causal-learn",
+    "gies_": "gies",
+    "neural": "torch",
+    "trivial": "scikit-learn",
+    "ica_lingam": "scikit-learn",
+}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""PC, GES, GRaSP, BOSS, LiNGAM and DirectLiNGAM through the package causal-learn."""
+"""PC, GES, GRaSP, BOSS and DirectLiNGAM through the package causal-learn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from presage.baselines.api import Answer, Problem
 from presage.baselines.orientation import cpdag_row_to_column, from_endpoints, weights_child_by_parent
 from presage.errors import require_extra
 
-__all__ = ["boss", "direct_lingam", "ges", "grasp", "lingam", "pc"]
+__all__ = ["boss", "direct_lingam", "ges", "grasp", "pc"]
 
 
 def _package(module: str) -> Any:
@@ -89,20 +89,11 @@ def boss(problem: Problem) -> Answer:
     return from_endpoints(found.graph)
 
 
-def lingam(problem: Problem, *, threshold: float) -> Answer:
-    """LiNGAM by independent component analysis; weights below the threshold (standardized units) are dropped."""
-    return _lingam(problem, "ICALiNGAM", threshold)
-
-
 def direct_lingam(problem: Problem, *, threshold: float) -> Answer:
     """LiNGAM by repeated search for an exogenous variable."""
-    return _lingam(problem, "DirectLiNGAM", threshold)
-
-
-def _lingam(problem: Problem, name: str, threshold: float) -> Answer:
     if (answer := _trivial(problem)) is not None:
         return answer
-    model = getattr(_package("search.FCMBased.lingam"), name)(random_state=problem.seed % 2**32)
+    model = _package("search.FCMBased.lingam").DirectLiNGAM(random_state=problem.seed % 2**32)
     with _seeded(problem):
         model.fit(problem.regular())
     return weights_child_by_parent(model.adjacency_matrix_, threshold)

@@ -29,7 +29,7 @@ __all__ = ["dcdi", "gran_dag"]
 
 BATCH = 128
 RATE = 3e-3
-WARM_UP = 0.2
+WARM_UP = 0.3
 """Share of the steps before acyclicity is asked for."""
 ROUNDS = 50
 """Number of updates of the multipliers."""
@@ -56,7 +56,8 @@ class _Densities:
         self.log_scale = torch.zeros(d, requires_grad=True)
         self.free_scale = free_scale
         self.allowed = torch.from_numpy(allowed)
-        self.logits = torch.zeros(d, d, requires_grad=True)  # [cause, effect]
+        # Most edges are on at first, so that the networks learn before the mask does: [cause, effect].
+        self.logits = torch.full((d, d), 2.0, requires_grad=True)
         self.rng = rng
 
     def edges(self) -> torch.Tensor:

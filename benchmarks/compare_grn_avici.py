@@ -1,11 +1,11 @@
 """Agreement of the gene simulator with the public avici package: same graphs, same parameters, 200 datasets each.
 
-    python benchmarks/compare_grn_avici.py --python avici-env/bin/python
+    python benchmarks/compare_grn_avici.py --avici-python avici-env/bin/python
 
-`--python` is the interpreter of an environment with avici 1.0.7 (pins: jax 0.6.2, jaxlib 0.6.2, dm-haiku 0.0.17, optax
-0.2.8, numpy 1.26.4, pandas 2.3.3, scipy, igraph, scikit-learn, matplotlib). Each statistic of each gene is averaged
-over datasets; the difference of the two averages is divided by its standard error. Under agreement these z scores are
-standard normal. The public averages are written to tests/data/grn_avici.json, where a test holds ours against them.
+`--avici-python` (or the variable AVICI_PYTHON) is the interpreter of an environment with avici 1.0.7 (pins: jax 0.6.2,
+jaxlib 0.6.2, dm-haiku 0.0.17, optax 0.2.8, numpy 1.26.4, pandas 2.3.3, scipy, igraph, scikit-learn, matplotlib). Each
+statistic of each gene is averaged over datasets; the difference of the two averages is divided by its standard error.
+Under agreement these z scores are standard normal. The public averages are written to tests/data/grn_avici.json, where a test holds ours against them.
 """
 
 from __future__ import annotations
@@ -155,7 +155,12 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", type=Path, help="interpreter of the environment with the public package")
+    parser.add_argument(
+        "--avici-python",
+        type=Path,
+        default=os.environ.get("AVICI_PYTHON"),
+        help="interpreter of the environment with the public package",
+    )
     parser.add_argument("--datasets", type=int, default=DATASETS)
     parser.add_argument("--role", choices=("driver", "public"), default="driver", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -169,9 +174,9 @@ def main() -> None:
         np.savez(buffer, **arrays)
         sys.stdout.buffer.write(buffer.getvalue())
         return
-    if options.python is None:
-        parser.error("name the interpreter of the environment with avici: --python avici-env/bin/python")
-    call = [str(options.python), __file__, "--role", "public", "--datasets", str(options.datasets)]
+    if options.avici_python is None:
+        parser.error("name the interpreter of the environment with avici: --avici-python avici-env/bin/python")
+    call = [str(options.avici_python), __file__, "--role", "public", "--datasets", str(options.datasets)]
     answer = subprocess.run(call, check=True, stdout=subprocess.PIPE).stdout
     theirs = np.load(io.BytesIO(answer))
     stored: dict[str, dict] = {"datasets": options.datasets, "package": "avici 1.0.7", "cases": {}}  # type: ignore[dict-item]

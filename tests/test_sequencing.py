@@ -79,6 +79,12 @@ def test_no_steepness_is_a_fair_coin(clean: np.ndarray) -> None:
     assert (x == 0).mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(clean.size))
 
 
+def test_a_very_steep_dropout_cuts_at_the_percentile(clean: np.ndarray) -> None:
+    x = dropout(np.random.default_rng(5), clean, 30.0, 1e6)
+    assert (x == 0).mean() == pytest.approx(0.3, abs=1e-3)
+    assert x[x > 0].min() > clean[x == 0].max() - 1e-3
+
+
 def test_counts_are_poisson() -> None:
     x = np.repeat([0.0, 0.7, 12.0, 4e4], 20_000)[None]
     drawn = counts(np.random.default_rng(6), x)[0].reshape(4, -1)

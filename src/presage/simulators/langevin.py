@@ -47,15 +47,26 @@ def _add(target, weight, source):
 
 @compiled
 def _spread(row, out):
-    """Repeat a row of lanes over all times."""
-    for first in range(0, out.size, row.size):
-        for lane in range(row.size):
-            out[first + lane] = row[lane]
+    """Repeat a row of lanes over all times, by doubling what is there: rows may be short, long copies are fast."""
+    done = min(row.size, out.size)
+    for lane in range(done):
+        out[lane] = row[lane]
+    while done < out.size:
+        more = min(done, out.size - done)
+        source, target = out[:more], out[done : done + more]
+        for at in range(more):
+            target[at] = source[at]
+        done += more
 
 
 @compiled
 def _scale(row, out):
     """Multiply every time by a row of lanes."""
+    plain = True
+    for lane in range(row.size):
+        plain = plain and row[lane] == _ONE
+    if plain:
+        return
     for first in range(0, out.size, row.size):
         for lane in range(row.size):
             out[first + lane] *= row[lane]
@@ -63,12 +74,15 @@ def _scale(row, out):
 
 @compiled
 def _sum_times(x, out):
-    """Sums over time, per lane."""
+    """Sums over time, per lane; eight times at once, because rows may be short."""
+    wide = np.zeros(8 * out.size, dtype=np.float32)
+    for first in range(0, x.size, wide.size):
+        for at in range(min(wide.size, x.size - first)):
+            wide[at] += x[first + at]
     for lane in range(out.size):
         out[lane] = _ZERO
-    for first in range(0, x.size, out.size):
-        for lane in range(out.size):
-            out[lane] += x[first + lane]
+        for at in range(lane, wide.size, out.size):
+            out[lane] += wide[at]
 
 
 @compiled

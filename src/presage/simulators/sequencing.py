@@ -70,10 +70,11 @@ def dropout(rng: np.random.Generator, x: np.ndarray, percentile: float, steepnes
     """Values kept with probability sigmoid(steepness * (log(1 + x) - q)), q the percentile of log(1 + x)."""
     if x.size == 0:
         return x.copy()
-    level = np.log1p(x)
-    # sigmoid(a) > u if and only if a > logit(u) = log(u / (1 - u)), a standard logistic draw.
-    threshold = np.percentile(level, percentile) + rng.logistic(size=x.shape) / steepness if steepness else None
-    kept = rng.random(x.shape) < 0.5 if threshold is None else level > threshold
+    # Chances need no more than float32, whose logarithms and exponentials NumPy computes several at a time.
+    level = np.log(1.0 + x.astype(np.float32))
+    below = np.float32(steepness) * (np.float32(np.percentile(level, percentile)) - level)
+    odds = np.exp(np.minimum(below, np.float32(80.0)))  # of losing against keeping; beyond that float32 overflows
+    kept = rng.random(x.shape, dtype=np.float32) * (1.0 + odds) < 1.0
     return np.where(kept, x, 0.0)
 
 

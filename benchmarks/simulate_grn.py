@@ -1,0 +1,186 @@
+"""Seconds per gene dataset, beside the public avici package in the same run, and where our time goes.
+
+    python benchmarks/simulate_grn.py --avici-python /path/to/python/that/has/avici
+
+Both sides simulate the same random graphs of the paper's training domain with parameters of its ranges, 800
+observational cells and 200 knockouts, all steps of measurement included, in one process with one thread. CPU time is
+counted, so that other work on the machine does not disturb the ratio much. Without --avici-python (or the variable
+AVICI_PYTHON) only our times are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import numpy as np  # noqa: E402 - threads are fixed before NumPy starts
+
+from presage.domain.genes import grn_domain  # noqa: E402
+from presage.graphs.regulatory import Subgraph  # noqa: E402
+from presage.simulators import grn, langevin, vectors  # noqa: E402
+
+PLAIN, KNOCKOUTS = 800, 200
+ROUNDS = {10: 6, 30: 4, 100: 2}
+
+AVICI = """
+import json, sys, time
+import numpy as np
+from avici.synthetic.gene import GRNSergio
+from avici.synthetic.distributions import Beta, RandInt, Uniform
+steps = dict.fromkeys(("add_outlier_effect", "add_lib_size_effect", "add_dropout_effect", "return_count_data"), True)
+model = GRNSergio(b=Uniform(1.0, 3.0), k_param=Uniform(1.0, 5.0), k_sign_p=Beta(1.0, 1.0), hill=2.0, decays=0.8,
+    noise_params=1.0, cell_types=RandInt(5, 5), n_ko_genes=-1, tech_noise_config="10x-chromium", **steps)
+for line in sys.stdin:
+    graph, plain, knockouts, seed = json.loads(line)
+    start = time.process_time()
+    model(np.random.default_rng(seed), np.array(graph), plain, knockouts)
+    print(json.dumps(time.process_time() - start), flush=True)
+"""
+
+
+def dataset(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
+    """One dataset on a given graph, as the domain draws it."""
+    domain, d = grn_domain(frozenset()), len(graph)
+    subgraph = Subgraph(graph, ())
+    kinetics = domain.dynamics.kinetics(rng, subgraph)
+    types = kinetics.basal.shape[1]
+    layout = grn.design_cells(rng, d=d, cell_types=types, n=PLAIN + KNOCKOUTS, n_perturbed=KNOCKOUTS)
+    return domain.platforms[0].measure(rng, grn.simulate_expression(rng, graph, kinetics, layout))
+
+
+def cpu(function: Callable[[], Any], repeat: int = 1) -> float:
+    start = time.process_time()
+    for _ in range(repeat):
+        function()
+    return (time.process_time() - start) / repeat
+
+
+def compare(python: str | None, sizes: list[int]) -> None:
+    public = None
+    if python:
+        public = subprocess.Popen(
+            [python, "-c", AVICI], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+    rng = np.random.default_rng(0)
+    dataset(rng, np.zeros((3, 3), dtype=np.int8))  # compiles, or loads what was compiled before
+    print(f"{PLAIN} cells + {KNOCKOUTS} knockouts, CPU seconds per dataset, median over graphs")
+    print(f"{'d':>4s} {'ours':>9s} {'public':>9s} {'ratio':>7s}")
+    for d in sizes:
+        graphs = [grn_domain(frozenset()).graphs[k % 2].sample(rng, d) for k in range(ROUNDS.get(d, 2))]
+        mine, theirs = [], []
+        for number, graph in enumerate(graphs):
+            mine.append(cpu(lambda graph=graph: dataset(rng, graph), 10))
+            if public is not None and public.stdin is not None and public.stdout is not None:
+                public.stdin.write(json.dumps([graph.tolist(), PLAIN, KNOCKOUTS, number]) + "\n")
+                theirs.append(float(json.loads(public.stdout.readline())))
+        ours = statistics.median(mine)
+        if theirs:
+            other = statistics.median(theirs)
+            print(f"{d:4d} {ours:9.4f} {other:9.2f} {other / ours:7.0f}", flush=True)
+        else:
+            print(f"{d:4d} {ours:9.4f} {'-':>9s} {'-':>7s}", flush=True)
+    if public is not None and public.stdin is not None:
+        public.stdin.close()
+        public.wait()
+
+
+def profile(sizes: list[int], repeat: int = 30) -> None:
+    """Milliseconds of each part of a dataset of the domains, drawn with their graphs."""
+    spent: dict[str, float] = defaultdict(float)
+
+    def timed(owner: Any, name: str, label: str) -> Callable[[], None]:
+        function = getattr(owner, name)
+
+        def wrapped(*args: Any, **named: Any) -> Any:
+            start = time.process_time()
+            try:
+                return function(*args, **named)
+            finally:
+                spent[label] += time.process_time() - start
+
+        setattr(owner, name, wrapped)
+        return lambda: setattr(owner, name, function)
+
+    from presage.domain import genes
+    from presage.graphs.random import ErdosRenyi, ScaleFreeOut
+    from presage.graphs.regulatory import RegulatorySubgraph
+    from presage.simulators.sequencing import Platform
+
+    undo = [
+        timed(langevin, "run", "stepping"),
+        timed(genes, "simulate_expression", "expression"),
+        timed(Platform, "measure", "measurement"),
+        timed(ErdosRenyi, "sample", "graph"),
+        timed(ScaleFreeOut, "sample", "graph"),
+        timed(RegulatorySubgraph, "extract", "graph"),
+    ]
+    print("\nmilliseconds of a whole dataset, by part")
+    print(
+        f"{'domain':9s} {'d':>4s} {'total':>7s} {'graph':>7s} {'stepping':>9s} {'around it':>9s} {'measure':>8s} {'rest':>6s}"
+    )
+    for name, shifts in (("grn", frozenset[str]()), ("grn-ood", frozenset({"graph", "mechanism", "noise"}))):
+        for d in sizes:
+            domain, rng = grn_domain(shifts), np.random.default_rng(1)
+            size = {"d": d, "n": PLAIN + KNOCKOUTS, "n_interventional": KNOCKOUTS}
+            domain.draw(rng, **size)
+            spent.clear()
+            total = cpu(lambda domain=domain, rng=rng, size=size: domain.draw(rng, **size), repeat) * 1e3
+            part = {key: value / repeat * 1e3 for key, value in spent.items()}
+            around = part["expression"] - part["stepping"]
+            rest = total - part["expression"] - part["measurement"] - part["graph"]
+            shown = (total, part["graph"], part["stepping"], around, part["measurement"], rest)
+            print(f"{name:9s} {d:4d}" + "".join(f"{value:10.2f}" for value in shown), flush=True)
+    for restore in undo:
+        restore()
+
+
+def parts_of_a_step() -> None:
+    """Nanoseconds per gene, step and lane of the compiled parts, for few lanes (wild type) and many (knockouts)."""
+    print("\nnanoseconds per gene, step and lane")
+    print(f"{'lanes':>5s} {'normals':>8s} {'recursion':>9s} {'response':>9s} {'one regulator':>13s}")
+    rng, f32 = np.random.default_rng(0), np.float32
+    state = rng.integers(0, 2**64, size=(2, vectors.STREAMS), dtype=np.uint64)
+    for lanes in (5, 160):
+        size = 16_000
+        x, made, out, half = (
+            np.full(lanes, 2.0, f32),
+            np.full(size, 2.0, f32),
+            np.empty(size, f32),
+            np.full(size, 2, f32),
+        )
+        wind, track = np.empty(size, f32), np.empty(size, f32)
+        step = (x, made, wind, lanes, f32(0.8), f32(0.1), f32(0.01), track)
+        times = []
+        for function, inputs in (
+            (vectors.standard_normals, (state, wind)),
+            (langevin._step, step),
+            (langevin._activate, (track, half, f32(2.0), out)),
+            (langevin._add, (out, f32(1e-9), track)),
+        ):
+            function(*inputs)
+            times.append(cpu(lambda function=function, inputs=inputs: function(*inputs), 300) / size * 1e9)
+        print(f"{lanes:5d} {times[0]:8.2f} {times[1]:9.2f} {times[2]:9.2f} {times[3]:13.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--avici-python", default=os.environ.get("AVICI_PYTHON"))
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 30, 100], metavar="D")
+    options = parser.parse_args()
+    compare(options.avici_python, options.sizes)
+    profile(options.sizes)
+    parts_of_a_step()
+
+
+if __name__ == "__main__":
+    main()

@@ -17,8 +17,7 @@ __all__ = ["COMMANDS", "app", "main", "run"]
 COMMANDS = ("discover", "models", "card", "domains", "simulate", "train", "bench", "baselines")
 """Modules of this folder, in the order of the help text. A new command is a module and its name here."""
 
-# The base of everything typer raises about a command's arguments. Typer brings its own copy of click in some
-# versions and uses the installed one in others; this finds the right class in both.
+# The base of everything typer raises about a command's arguments; it has no public name.
 _CommandLineError: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )

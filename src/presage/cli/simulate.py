@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,18 +66,15 @@ def _sample(domain: Domain, *, d: int, n: int, n_interventional: int, seed: int,
 
     from presage.types import Batch
 
+    starts: Iterable[int] = range(0, size, CHUNK)
     console = Console(stderr=True)
+    if size > CHUNK and console.is_terminal:
+        starts = track(starts, description="simulating", console=console, transient=True)
     parts = [
         domain.sample(
             d=d, n=n, n_interventional=n_interventional, seed=seed, size=min(CHUNK, size - start), start=start
         )
-        for start in track(
-            range(0, size, CHUNK),
-            description="simulating",
-            console=console,
-            transient=True,
-            disable=size <= CHUNK or not console.is_terminal,
-        )
+        for start in starts
     ]
     return Batch.concatenate(parts)
 

@@ -125,9 +125,8 @@ def profile(sizes: list[int], repeat: int = 30) -> None:
         timed(RegulatorySubgraph, "extract", "graph"),
     ]
     print("\nmilliseconds of a whole dataset, by part")
-    print(
-        f"{'domain':9s} {'d':>4s} {'total':>7s} {'graph':>7s} {'stepping':>9s} {'around it':>9s} {'measure':>8s} {'rest':>6s}"
-    )
+    heads = ("total", "graph", "stepping", "around it", "measure", "rest")
+    print(f"{'domain':9s} {'d':>4s}" + "".join(f"{head:>10s}" for head in heads))
     for name, shifts in (("grn", frozenset[str]()), ("grn-ood", frozenset({"graph", "mechanism", "noise"}))):
         for d in sizes:
             domain, rng = grn_domain(shifts), np.random.default_rng(1)

@@ -121,6 +121,22 @@ def test_knockdown_domain_leaves_some_expression() -> None:
     assert raw["x"][raw["interventions"]].any()
 
 
+def test_cycles_of_real_networks_can_be_kept() -> None:
+    part = RegulatorySubgraph(network=("ecoli",), acyclic=False)
+    domain = GeneDomain(graphs=(part,), dynamics=Dynamics(cyclic=True))
+
+    def has_cycle(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        rng.integers(1)  # the domain chooses among its one graph model
+        return not is_acyclic(part.extract(rng, 12).graph)
+
+    raw = domain.draw(np.random.default_rng(next(filter(has_cycle, range(200)))), d=12, n=40, n_interventional=12)
+    assert not is_acyclic(raw["graph"])
+    assert not raw["graph"].diagonal().any()
+    assert raw["x"].any()
+    assert not raw["x"][raw["interventions"]].any()
+
+
 def test_listing_domains_does_not_load_the_compiler() -> None:
     import subprocess
     import sys

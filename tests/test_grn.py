@@ -54,6 +54,16 @@ def test_vector_arithmetic_is_accurate() -> None:
     assert logs[:3].tolist() == [0.0, 1.0, -1.0]
 
 
+def test_compiling_works_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    from presage.simulators import vectors
+
+    def refuse(function):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(vectors, "_cached", refuse)
+    assert vectors.compiled(lambda x: x + 1)(1) == 2
+
+
 def test_normals_are_normal_and_independent() -> None:
     from presage.simulators.vectors import STREAMS, standard_normals
 

@@ -58,6 +58,7 @@ class GeneDomain(Domain):
             layout,
             half_response=self.dynamics.half_response,
             perturbation=self.dynamics.perturbation,
+            cyclic=self.dynamics.cyclic,
         )
         mask = layout.target[:, None] == np.arange(d)  # [n, d]
         platform = self.platforms[int(rng.integers(len(self.platforms)))]

@@ -157,7 +157,7 @@ def extract_module(rng: np.random.Generator, network: RegulatoryNetwork, d: int,
 
 @dataclass(frozen=True, eq=False)
 class Subgraph:
-    """An acyclic graph of named genes. signs: int8 [d, d], 0 where unknown; positive_share: of the whole network."""
+    """A graph of named genes. signs: int8 [d, d], 0 where unknown; positive_share: of the whole network."""
 
     graph: np.ndarray
     names: tuple[str, ...]
@@ -168,10 +168,11 @@ class Subgraph:
 @register
 @dataclass(frozen=True, kw_only=True)
 class RegulatorySubgraph(GraphModel):
-    """A modular subgraph of a real regulatory network, made acyclic."""
+    """A modular subgraph of a real regulatory network without its self-loops, made acyclic unless told otherwise."""
 
     network: tuple[str, ...] = options(*NETWORKS)
     top: tuple[float, ...] = options(0.2)
+    acyclic: bool = True
 
     def check(self) -> None:
         unknown = sorted(set(self.network) - set(NETWORKS))
@@ -186,8 +187,10 @@ class RegulatorySubgraph(GraphModel):
         network = load_network(part.only("network"))
         chosen = rng.permutation(extract_module(rng, network, d, part.only("top")))
         graph, signs = network.subgraph(chosen)
-        names = tuple(network.genes[v] for v in chosen)
-        return Subgraph(break_cycles(rng, graph), names, signs, network.positive_share)
+        np.fill_diagonal(graph, 0)
+        if part.acyclic:
+            graph = break_cycles(rng, graph)
+        return Subgraph(graph, tuple(network.genes[v] for v in chosen), signs, network.positive_share)
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
         return self.extract(rng, d).graph

@@ -44,7 +44,7 @@ LONGEST = 2000
 FACTOR = {"knockout": 0.0, "knockdown": 0.5}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Kinetics:
     """Numbers of one regulatory system. Row causes column.
 
@@ -73,7 +73,7 @@ class Kinetics:
             raise ConfigError("the step dt must be smaller than 1 / decay")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
     """Which cell is what. target: [n] the perturbed gene or -1; cell_type: [n]."""
 
@@ -95,6 +95,8 @@ class Dynamics(Component):
     signs: tuple[SignRule, ...] = options(BetaSigns(a=1.0, b=1.0), BetaSigns(a=0.5, b=0.5))
     half_response: HalfResponse = "experiment"
     perturbation: Perturbation = "knockout"
+    cyclic: bool = False
+    """Step all genes at once, so that graphs may have cycles; slower."""
 
     def check(self) -> None:
         if min(self.cell_types) < 1 or any(number != int(number) for number in self.cell_types):
@@ -171,6 +173,8 @@ def simulate_expression(
         raise ConfigError(f"the graph has shape {np.shape(graph)}, but the kinetics are those of {d} genes")
     if len(layout.cell_type) and not 0 <= layout.cell_type.min() <= layout.cell_type.max() < cell_types:
         raise ConfigError(f"cell types must lie between 0 and {cell_types - 1}")
+    if len(layout.target) != len(layout.cell_type) or (len(layout.target) and layout.target.max() >= d):
+        raise ConfigError(f"a layout needs one target (-1 to {d - 1}) and one cell type for each cell")
     system = _System(rng, graph, kinetics, cyclic)
     out = np.empty((len(layout.target), d), dtype=np.float32)
     half = None

@@ -7,6 +7,7 @@ by other compiled modules: numba is slow to load.
 # mypy: disable-error-code="no-untyped-def, call-arg"
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,20 @@ __all__ = ["STREAMS", "compiled", "exp2", "log2", "padded", "standard_normals"]
 STREAMS = 16
 """Parallel random streams; a multiple of the widest vector of today's processors."""
 
-compiled: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
-"""Decorator of all compiled functions. error_model: a division that could raise keeps a loop from being vectorised."""
-
+# error_model: a division that could raise keeps a loop from becoming vector code.
+_cached: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+_uncached: Any = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 _inlined: Any = njit(inline="always")
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile at the first call and keep the result on disk; where no folder can be written, compile in every process."""
+    try:
+        return _cached(function)
+    except RuntimeError:  # numba found neither the package folder nor a user cache to write to
+        return _uncached(function)
+
+
 _F = np.float32
 _LN2X2 = _F(2.0 * np.log(2.0))
 _SMALL = _F(2.0**-24)

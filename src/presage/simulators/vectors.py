@@ -27,7 +27,7 @@ _inlined: Any = njit(inline="always")
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile at the first call and keep the result on disk; where no folder can be written, compile in every process."""
+    """Compile at the first call and keep the result on disk; where nothing can be written, in every process anew."""
     try:
         return _cached(function)
     except RuntimeError:  # numba found neither the package folder nor a user cache to write to

@@ -67,7 +67,7 @@ def write_examples(folder: str | os.PathLike[str] = _EXAMPLES) -> None:
                 file,
                 x=x,
                 interventions=dataset.interventions,
-                graph=dataset.graph,
+                graph=np.asarray(dataset.graph),
                 names=np.array(dataset.names),
                 kind=np.array(dataset.kind),
             )

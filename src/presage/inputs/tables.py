@@ -163,7 +163,9 @@ def from_frame(frame: pd.DataFrame) -> Table:
         else:
             numeric.append(j)
             converted[j] = values
-    plain = not converted and all(isinstance(frame.dtypes.iloc[j], np.dtype) for j in numeric)
+    kinds = {frame.dtypes.iloc[j].kind for j in numeric if isinstance(frame.dtypes.iloc[j], np.dtype)}
+    own = all(isinstance(frame.dtypes.iloc[j], np.dtype) for j in numeric)
+    plain = not converted and own and (kinds <= set("fiu") or kinds == {"b"})  # mixtures would become objects
     if plain:
         values = frame.iloc[:, numeric].to_numpy() if len(numeric) < len(names) else frame.to_numpy()
     else:

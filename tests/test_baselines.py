@@ -309,6 +309,17 @@ def test_time_out_is_a_recorded_result_and_leaves_nobody_behind(monkeypatch, tmp
         pytest.fail("the grandchild is still running")
 
 
+def test_processor_time_can_be_what_is_limited():
+    rng = np.random.default_rng(0)
+    data = Dataset(x=rng.standard_normal((400, 8)))
+    slow = run_isolated(get_baseline("dcdi"), data, settings={"steps": 10**6}, time_limit=3.0, clock="cpu")
+    assert slow.status == "time-out"
+    assert "processor time" in slow.message
+    assert run_isolated(get_baseline("empty"), data, time_limit=30.0, clock="cpu").status == "ok"
+    with pytest.raises(ConfigError, match="clock"):
+        run_isolated(get_baseline("empty"), data, clock="sun")
+
+
 def test_crash_is_a_recorded_result(monkeypatch, tmp_path):
     _rogue(monkeypatch, tmp_path, "raise RuntimeError('broken on purpose')")
     outcome = run_isolated(get_baseline("empty"), chain(n=10))

@@ -35,11 +35,11 @@ def counted(monkeypatch):
     """Methods answered in this process, each call counted."""
     calls = []
 
-    def execute(task, folder, time_limit):
+    def execute(task, folder, limits):
         data = Store(folder=Path(folder)).instance(task)
         calls.append((task.label, task.instance))
         if task.method == "pc":
-            return Outcome(status="time-out", seconds=time_limit, message=f"stopped after {time_limit:g} seconds")
+            return Outcome(status="time-out", seconds=limits.time_limit, message="stopped")
         if task.method == "ges":
             raise ValueError("broken on purpose")
         rng = np.random.default_rng(task.instance)
@@ -436,7 +436,7 @@ def test_grids_are_those_of_the_paper():
 
 
 def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
-    def execute(task, folder, time_limit):
+    def execute(task, folder, limits):
         data = Store(folder=Path(folder)).instance(task)
         settings = dict(task.settings)
         assert task.stream == Stream.VALIDATION

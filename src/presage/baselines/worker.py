@@ -28,6 +28,14 @@ def _follow_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _limit_cpu(seconds: float) -> None:
+    """Let the system end this process once it has used that much processor time."""
+    import resource
+
+    used = int(time.process_time())
+    resource.setrlimit(resource.RLIMIT_CPU, (used + max(1, round(seconds)), resource.RLIM_INFINITY))
+
+
 def _load_presage() -> None:
     sys.path.pop(0)  # the folder of this script, which Python put there
     root = Path(__file__).resolve().parent.parent
@@ -49,6 +57,8 @@ def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
     from presage.types import Dataset
 
     request = json.loads((folder / "request.json").read_text())
+    if request["cpu_limit"]:
+        _limit_cpu(request["cpu_limit"])
     with np.load(folder / "data.npz", allow_pickle=False) as file:
         data = Dataset(
             x=file["x"],
@@ -59,7 +69,7 @@ def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
         )
     baseline = get_baseline(request["method"])
     baseline.function()  # a library that is not there must fail before the clock starts
-    started = time.monotonic()
+    started, started_cpu = time.monotonic(), time.process_time()
     k = request["bootstrap"]
     seed = request["seed"]
     answers = [
@@ -71,6 +81,7 @@ def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
         "kind": answers[0].kind,
         "scores": [answer.score for answer in answers],
         "seconds": time.monotonic() - started,
+        "cpu_seconds": time.process_time() - started_cpu,
         "note": answers[0].note,
         "message": "",
     }
@@ -91,7 +102,8 @@ def main(folder: Path) -> None:
     except PresageError as error:
         missing = type(error).__name__ == "MissingExtraError"
         status = "not installed" if missing else "crash"
-        meta = {"status": status, "kind": "graph", "scores": [], "seconds": 0.0, "note": "", "message": str(error)}
+        meta = {"status": status, "kind": "graph", "scores": [], "note": "", "message": str(error)}
+        meta |= {"seconds": 0.0, "cpu_seconds": 0.0}
     np.savez(folder / "partial.npz", meta=np.array(json.dumps(meta)), **parts)
     os.replace(folder / "partial.npz", folder / "answer.npz")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from presage.baselines.registry import get_baseline
-from presage.baselines.run import Outcome, run_isolated
+from presage.baselines.run import Clock, Outcome, run_isolated
 from presage.bench.store import Store
 from presage.bench.tasks import Task, task_key
 from presage.errors import ConfigError, require_extra
@@ -26,15 +26,18 @@ ENGINES = ("processes", "ray")
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """time_limit: seconds per task. jobs: tasks at a time. retry: run again what crashed before."""
+    """time_limit: seconds per task, by `clock`. jobs: tasks at a time. retry: run again what crashed before."""
 
     time_limit: float = 3600.0
     jobs: int = 1
     retry: bool = False
+    clock: Clock = "wall"
 
     def __post_init__(self) -> None:
         if self.time_limit <= 0.0:
             raise ConfigError(f"the time limit must be above 0 seconds, not {self.time_limit!r}")
+        if self.clock not in ("wall", "cpu"):
+            raise ConfigError(f"the clock must be 'wall' or 'cpu', not {self.clock!r}")
         if self.jobs < 1:
             raise ConfigError(f"the number of jobs must be at least 1, not {self.jobs!r}")
 
@@ -48,7 +51,7 @@ class Record:
     cached: bool
 
 
-def _execute(task: Task, folder: str, time_limit: float) -> Outcome:
+def _execute(task: Task, folder: str, limits: Limits) -> Outcome:
     """Draw or read the instance, then run the method on it in a process of its own."""
     data = Store(folder=Path(folder)).instance(task)
     return run_isolated(
@@ -56,7 +59,8 @@ def _execute(task: Task, folder: str, time_limit: float) -> Outcome:
         data,
         settings=dict(task.settings),
         seed=task.instance,
-        time_limit=time_limit,
+        time_limit=limits.time_limit,
+        clock=limits.clock,
         bootstrap=task.bootstrap,
     )
 
@@ -121,7 +125,7 @@ def _in_processes(tasks: dict[str, Task], store: Store, limits: Limits) -> Itera
     try:
         while True:
             for key, task in queue:
-                waiting[pool.submit(_guarded, task, str(store.folder), limits.time_limit)] = key
+                waiting[pool.submit(_guarded, task, str(store.folder), limits)] = key
                 if len(waiting) >= limits.jobs:
                     break
             if not waiting:
@@ -133,10 +137,10 @@ def _in_processes(tasks: dict[str, Task], store: Store, limits: Limits) -> Itera
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _guarded(task: Task, folder: str, time_limit: float) -> Outcome:
+def _guarded(task: Task, folder: str, limits: Limits) -> Outcome:
     """An instance that cannot be drawn is a recorded result like any other."""
     try:
-        return _execute(task, folder, time_limit)
+        return _execute(task, folder, limits)
     except Exception as error:
         return Outcome(status="crash", message=f"{type(error).__name__}: {str(error)[:300]}")
 
@@ -153,7 +157,7 @@ def _on_ray(tasks: dict[str, Task], store: Store, limits: Limits) -> Iterator[tu
     try:
         remote = ray.remote(num_cpus=1)(_guarded)
         folder = str(store.folder.resolve())
-        waiting = {remote.remote(task, folder, limits.time_limit): key for key, task in tasks.items()}
+        waiting = {remote.remote(task, folder, limits): key for key, task in tasks.items()}
         while waiting:
             done, _ = ray.wait(list(waiting), num_returns=1)
             for reference in done:

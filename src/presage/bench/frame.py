@@ -49,6 +49,7 @@ def tidy(records: Iterable[Record], store: Store) -> pd.DataFrame:
             "bootstrap": task.bootstrap,
             "status": outcome.status,
             "seconds": outcome.seconds,
+            "cpu_seconds": outcome.cpu_seconds,
             "message": outcome.message,
             "score": np.nanmean([math.nan if s is None else s for s in outcome.scores])
             if any(s is not None for s in outcome.scores)

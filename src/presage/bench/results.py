@@ -43,7 +43,8 @@ def _facts(facts: dict[str, object]) -> str:
     changed = {key: value for key, value in smaller.items() if value is not None} if isinstance(smaller, dict) else {}
     text = (
         f"{facts['instances']} instances, {facts['date']}, {facts['machine']}, Python {facts['python']}, "
-        f"time limit {facts['time_limit']:g} s per run, engine {facts['engine']} with {facts['jobs']} at a time."
+        f"time limit {facts['time_limit']:g} s ({facts['clock']} clock) per run, "
+        f"engine {facts['engine']} with {facts['jobs']} at a time."
     )
     if changed:
         text += " Smaller than the paper's: " + ", ".join(f"{key} {value}" for key, value in changed.items()) + "."

@@ -76,6 +76,7 @@ def run_experiment(
         "engine": engine,
         "jobs": limits.jobs,
         "time_limit": limits.time_limit,
+        "clock": limits.clock,
         "smaller": {"variables": choice.variables, "rows": choice.rows, "bootstrap": choice.bootstrap},
         "date": time.strftime("%Y-%m-%d", time.gmtime(started)),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",

@@ -65,6 +65,7 @@ class Store:
             matrices=matrices,
             scores=tuple(meta["scores"]),
             seconds=meta["seconds"],
+            cpu_seconds=meta["cpu_seconds"],
             note=meta["note"],
             message=meta["message"],
         )
@@ -78,6 +79,7 @@ class Store:
             "kind": outcome.kind,
             "scores": list(outcome.scores),
             "seconds": outcome.seconds,
+            "cpu_seconds": outcome.cpu_seconds,
             "note": outcome.note,
             "message": outcome.message,
             **beside,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from presage.baselines.run import Clock
     from presage.bench.engine import Engine, Record
     from presage.bench.run import Progress, Run
 
@@ -29,6 +30,9 @@ def bench(
     time_limit: Annotated[
         float, typer.Option(help="Seconds a run may take before it is recorded as a time-out.")
     ] = 3600,
+    clock: Annotated[
+        str, typer.Option(help="What the limit counts: wall, or cpu (fairer on a busy machine).")
+    ] = "wall",
     columns: Annotated[str, typer.Option(help="Only these columns, for example linear,rff.")] = "",
     variables: Annotated[
         int | None, typer.Option("-d", "--variables", help="Fewer variables, for a quick look.")
@@ -66,7 +70,7 @@ def bench(
         return None
     wanted = tuple(part for part in methods.split(",") if part)
     chosen_columns = tuple(part for part in columns.split(",") if part)
-    limits = Limits(time_limit=time_limit, jobs=jobs, retry=retry)
+    limits = Limits(time_limit=time_limit, jobs=jobs, retry=retry, clock=_clock(clock))
     if name == "tune":
         from presage.bench.tune import INSTANCES, tune
 
@@ -107,6 +111,14 @@ def bench(
         )
     _report(run, as_json)
     return None
+
+
+def _clock(name: str) -> Clock:
+    from presage.errors import ConfigError
+
+    if name not in ("wall", "cpu"):
+        raise ConfigError(f"the clock must be wall or cpu, not {name!r}")
+    return name  # type: ignore[return-value]
 
 
 def _engine(name: str) -> Engine:

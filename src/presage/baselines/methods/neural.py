@@ -6,9 +6,7 @@ Written from Lachapelle et al. (2020) and Brouillard et al. (2020). Both maximis
 
 subject to the edge probabilities having no cycle; DCDI leaves out the terms of the variables a row intervenes on and
 models the noise scale by the network too, GraN-DAG restricts the candidates beforehand and prunes afterwards. Masks
-are drawn row by row and pass their gradient straight through, as in DCDI. The constraint is the spectral radius of
-the edge probabilities, zero exactly for acyclic graphs, which stays of order one where the matrix exponential of the
-originals overflows.
+are drawn row by row and pass their gradient straight through, as in DCDI.
 """
 
 from __future__ import annotations
@@ -90,25 +88,16 @@ class _Densities:
         return [self.log_scale, *(part for layer in self.layers for part in layer)]
 
 
-class _SpectralRadius:
-    """Largest eigenvalue of a slowly changing non-negative matrix, differentiable through its eigenvectors.
+def _cycles(edges: torch.Tensor) -> torch.Tensor:
+    """Zero exactly for an acyclic matrix [d, d] of probabilities: log of the mean diagonal of (1 + edges / d)^d.
 
-    The eigenvectors of the step before are a good start: two power iterations a step follow the change.
+    The logarithm keeps dense matrices, where the power is huge, on the scale of sparse ones. On a graph without cycles
+    the gradient vanishes for every edge that closes none, so that the constraint leaves a found graph alone.
     """
+    import torch
 
-    def __init__(self, d: int) -> None:
-        import torch
-
-        self.right = self.left = torch.ones(d) / d**0.5
-
-    def __call__(self, edges: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        with torch.no_grad():
-            for _ in range(2):
-                self.right = torch.nn.functional.normalize(edges @ self.right + 1e-6, dim=0)
-                self.left = torch.nn.functional.normalize(self.left @ edges + 1e-6, dim=0)
-        return self.left @ edges @ self.right / (self.left @ self.right).clamp_min(1e-6)
+    d = len(edges)
+    return (torch.linalg.matrix_power(torch.eye(d) + edges / d, d).diagonal().sum() / d).log()
 
 
 def _fit(
@@ -134,7 +123,6 @@ def _fit(
         [{"params": net.parameters(), "lr": RATE}, {"params": [net.logits], "lr": 3.0 * RATE}], betas=(0.9, 0.99)
     )
     rows = torch.from_numpy(train)
-    spectral_radius = _SpectralRadius(problem.d)
     multiplier, penalty, last = 0.0, 0.0, float("inf")
     warm = int(WARM_UP * steps)
     every = max(1, (steps - warm) // ROUNDS)
@@ -144,14 +132,14 @@ def _fit(
         edges = net.edges()
         loss = -(density * follows[pick]).sum(dim=1).mean() + sparsity * edges.sum()
         if step >= warm:
-            radius = spectral_radius(edges)
+            cycles = _cycles(edges)
             if (step - warm) % every == 0:
-                now = float(radius.detach())
+                now = float(cycles.detach())
                 multiplier += penalty * now
                 if now > 0.9 * last or penalty == 0.0:
-                    penalty = min(max(0.1, 1.5 * penalty), 1e6)
+                    penalty = min(max(1.0, 1.5 * penalty), 1e9)
                 last = now
-            loss = loss + multiplier * radius + 0.5 * penalty * radius**2
+            loss = loss + multiplier * cycles + 0.5 * penalty * cycles**2
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

@@ -4,7 +4,8 @@
 
 rows: one million rows x 50 variables in memory (limit: 2 GiB in all). variables: 1000 rows x 1000 variables (16 GiB).
 file: one million rows x 50 variables from a parquet file. The cost does not depend on what the numbers are, so they
-are random. Without --model the bundled scm model is used, or, if there is none, an untrained network of the default size.
+are random.
+Without --model the bundled scm model is used, or, if there is none, an untrained network of the default size.
 """
 
 from __future__ import annotations

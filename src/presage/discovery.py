@@ -10,7 +10,7 @@ import numpy as np
 from presage.errors import ConfigError, DataError
 from presage.foreign import ForeignReport, compare
 from presage.graphs.ops import is_acyclic
-from presage.hub import Model, load_model, models
+from presage.hub import Model, Prepared, load_model, models
 from presage.inputs import Inputs, read_inputs
 from presage.inputs.checks import uninformative
 from presage.knowledge import Knowledge
@@ -51,10 +51,16 @@ def discover(
     warnings = [*inputs.warnings, *_kind_warnings(engine, inputs, counts)]
     if known:
         known.masks(dataset.names, engine.acyclic)  # contradictions surface before the work
-    matrix = _probabilities(engine, dataset)
+    names, facts, foreign = dataset.names, _facts(dataset), _foreign(engine, dataset)
+    live, prepared = _prepare(engine, dataset)
+    del inputs, dataset  # the network reads the prepared half-size copy; let large tables go before it works
+    matrix = np.zeros((len(names), len(names)))
+    if prepared is not None:
+        found = engine.answer(prepared)
+        np.fill_diagonal(found, 0.0)
+        matrix[np.ix_(live, live)] = found
     if known:
-        matrix = known.apply(matrix, dataset.names, engine.acyclic)
-    foreign = _foreign(engine, dataset)
+        matrix = known.apply(matrix, names, engine.acyclic)
     if foreign is not None and foreign.fires:
         warnings.append(foreign.sentence(engine.name))
     if engine.acyclic and not is_acyclic(matrix > 0.5):
@@ -63,14 +69,14 @@ def discover(
         )
     return Result(
         matrix=matrix,
-        names=dataset.names,
+        names=names,
         warnings=warnings,
         model=engine.name,
         card=engine.card,
         acyclic_model=engine.acyclic,
         foreign=foreign,
         known=known,
-        data=_facts(dataset),
+        data=facts,
     )
 
 
@@ -102,20 +108,16 @@ def _kind_warnings(engine: Model, inputs: Inputs, counts: bool | None) -> list[s
     return []
 
 
-def _probabilities(engine: Model, dataset: Dataset) -> np.ndarray:
-    """Probabilities [d, d]; variables that never change are kept from the network and have no edges."""
-    matrix = np.zeros((dataset.d, dataset.d))
+def _prepare(engine: Model, dataset: Dataset) -> tuple[np.ndarray, Prepared | None]:
+    """Positions of the variables that the network is asked about, and their values; the others never change."""
     live = np.flatnonzero(~uninformative(dataset))
     if len(live) < 2:
-        return matrix
+        return live, None
     everything = len(live) == dataset.d
     x, u, hidden = (
         part if everything else part[:, live] for part in (dataset.x, dataset.interventions, dataset.missing)
     )
-    found = engine.probabilities(x, u, hidden)
-    np.fill_diagonal(found, 0.0)
-    matrix[np.ix_(live, live)] = found
-    return matrix
+    return live, engine.prepare(x, u, hidden)
 
 
 def _foreign(engine: Model, dataset: Dataset) -> ForeignReport | None:

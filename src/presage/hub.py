@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,16 +16,25 @@ from presage.types import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch import Tensor
 
     from presage.nets.api import Network
 
-__all__ = ["BUNDLED", "Model", "load_avici_checkpoint", "load_model", "models"]
+__all__ = ["BUNDLED", "Model", "Prepared", "load_avici_checkpoint", "load_model", "models"]
 
 BUNDLED = Path(__file__).parent / "models"
 """The folder of models that come with the package."""
 
 SUFFIX = ".safetensors"
 _COLUMNS_AT_ONCE = 8
+
+
+class Prepared(NamedTuple):
+    """Standardized values [n, d] float32, intervention mask and missing mask (or None), as the network takes them."""
+
+    x: Tensor
+    interventions: Tensor
+    missing: Tensor | None
 
 
 class Model:
@@ -60,7 +69,7 @@ class Model:
         interventions, missing: masks [n, d] or None. NaN cells of x count as missing. `rows` bounds how many rows
         are worked on at once and does not change the answer. The diagonal is 0.
         """
-        return self._sigmoid(self.logits(x, interventions, missing, rows=rows))
+        return self.answer(self.prepare(x, interventions, missing), rows=rows)
 
     def logits(
         self,
@@ -71,18 +80,30 @@ class Model:
         rows: int | None = None,
     ) -> np.ndarray:
         """What the network says before temperature and sigmoid: float64 [d, d]."""
+        return self._predict(self.prepare(x, interventions, missing), rows)
+
+    def prepare(
+        self, x: np.ndarray, interventions: np.ndarray | None = None, missing: np.ndarray | None = None
+    ) -> Prepared:
+        """What the network reads of raw values: half their memory, so that the caller may let go of them."""
         import torch
 
         x, interventions, missing = _checked(x, interventions, missing)
         values = torch.from_numpy(_standardized(x, self.kind, missing))
         u = torch.zeros(1, dtype=torch.bool).expand(x.shape) if interventions is None else torch.tensor(interventions)
-        hidden = None if missing is None else torch.tensor(missing)
+        return Prepared(values, u, None if missing is None else torch.tensor(missing))
+
+    def answer(self, prepared: Prepared, *, rows: int | None = None) -> np.ndarray:
+        """Edge probabilities [d, d] of prepared values."""
+        return self._sigmoid(self._predict(prepared, rows))
+
+    def _predict(self, prepared: Prepared, rows: int | None) -> np.ndarray:
         try:
-            logits = self.network.predict(values, u, hidden, rows=rows)
+            logits = self.network.predict(*prepared, rows=rows)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and "alloc" not in str(error).lower():
                 raise
-            n, d = x.shape
+            n, d = prepared.x.shape
             raise DataError(
                 f"{n:,} rows x {d:,} variables do not fit into memory; the need grows with the square of the number of "
                 f"variables: ask about {d // 2:,} or fewer of them at a time"

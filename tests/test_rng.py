@@ -64,5 +64,17 @@ def test_bad_seeds_are_refused(seed) -> None:
         check_seed(seed)
 
 
+def test_addresses_keep_to_their_words() -> None:
+    """Beyond these bounds NumPy would spell different addresses with the same words."""
+    words = [np.random.SeedSequence(0, spawn_key=key).generate_state(4) for key in ((1, 2**32), (1, 0, 1))]
+    assert (words[0] == words[1]).all()
+    for part in (2**32, -1):
+        with pytest.raises(ConfigError, match="must lie between"):
+            generator(0, Stream.TRAIN, part)
+    with pytest.raises(ConfigError, match="below 2"):
+        check_seed(2**128)
+    generator(2**128 - 1, Stream.TRAIN, 2**32 - 1)
+
+
 def test_numpy_integers_are_seeds() -> None:
     assert type(check_seed(np.int64(3))) is int

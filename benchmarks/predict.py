@@ -90,7 +90,7 @@ def measure(net: str, n: int, d: int, earlier: list[dict], options: argparse.Nam
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
-        return {"skipped": f"stopped after {options.seconds:.0f} s"}
+        return {"skipped": f"stopped after {limit:.0f} s, start-up included"}
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         return {"skipped": f"failed ({done.returncode}): {lines[-1][:80] if lines else 'killed'}"}

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from presage.errors import ConfigError, DataError
+from presage.nets.api import build_network, config_from_json, config_to_json
 from presage.nets.axial import AxialConfig, AxialNetwork
 
 SMALL = AxialConfig(layers=2, width=16, heads=2, key_size=8, hidden=32)
@@ -239,6 +240,16 @@ def test_bad_settings_are_refused(bad):
         AxialConfig(**bad)
 
 
+def test_known_by_name_and_through_json():
+    config = VARIANTS[-1]
+    assert config_from_json(config_to_json(config)) == config
+    assert config_from_json({"net": "axial"}) == AxialConfig()
+    first, second, other = build_network(config, 1), build_network(config, 1), build_network(config, 2)
+    assert isinstance(first, AxialNetwork)
+    assert torch.equal(first.embed.weight, second.embed.weight)
+    assert not torch.equal(first.embed.weight, other.embed.weight)
+
+
 def test_empty_tables_are_refused():
     network = build(SMALL)
     empty = torch.zeros(0, 3)
@@ -255,6 +266,7 @@ def peak_mib(n):
 
     script = f"""
 import resource, torch
+from presage.nets.api import build_network, config_from_json, config_to_json
 from presage.nets.axial import AxialConfig, AxialNetwork
 torch.set_num_threads(1)
 network = AxialNetwork(AxialConfig(layers=1, width=16, heads=2, key_size=8, hidden=32))

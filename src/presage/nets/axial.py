@@ -179,6 +179,12 @@ class AxialNetwork(Network):
             z = block.transform(z)
         return self.head(self.norm(z).amax(dim=1))
 
+    def activation_bytes(self, n: int, d: int) -> int:
+        """About what autograd keeps of one dataset: a dozen widths and the hidden layer in each of 2 L blocks."""
+        config = self.config
+        sublayers = 2 * config.layers * (6 * config.width + 4 * config.heads * config.key_size + 2 * config.hidden)
+        return 4 * n * d * sublayers
+
     @torch.inference_mode()
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:
         """Edge logits [d, d] of one dataset [n, d] in evaluation mode, in memory linear in n.

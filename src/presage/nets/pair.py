@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -165,14 +165,12 @@ class OuterMeans(nn.Module):
 
     def forward(self, sums: list[Tensor], counts: list[Tensor]) -> Tensor:
         """Pair updates [B, d, d, k]; counts [B or 1, d or 1, d or 1] say over how many rows each sum ran."""
-        total: Tensor | None = None
+        updates = []
         for out, o, part, count in zip(self.out, self.outers, sums, counts, strict=False):
-            batch, d = part.shape[0], part.shape[1] // o
-            part = part.view(batch, d, o, d, o)
-            update = self._project(out, part) / count[..., None].clamp_min(1.0)
-            total = update if total is None else total + update
-        assert total is not None
-        return total
+            d = part.shape[1] // o
+            part = part.view(len(part), d, o, d, o)
+            updates.append(self._project(out, part) / count[..., None].clamp_min(1.0))
+        return updates[0] if len(updates) == 1 else updates[0] + updates[1]
 
     @staticmethod
     def _project(out: nn.Module, part: Tensor, cells: int = 1 << 25) -> Tensor:
@@ -240,7 +238,9 @@ class PairNetwork(Network):
     def activation_bytes(self, n: int, d: int) -> int:
         """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""
         config = self.config
-        pair = config.rounds * (config.blocks * (8 * config.width + 4 * config.triangle + 3 * config.expand * config.width))
+        pair = config.rounds * (
+            config.blocks * (8 * config.width + 4 * config.triangle + 3 * config.expand * config.width)
+        )
         outer = config.rounds * (config.outer**2 + config.outer_hit**2)
         cell = config.rounds * (12 * config.cells + 2 * (config.outer + config.outer_hit))
         return 4 * (d * d * (pair + outer) + n * d * cell)
@@ -260,21 +260,23 @@ class PairNetwork(Network):
         counts = [statistics.counts, statistics.hits]
         mixtures: list[Tensor] = []
         kept: Tensor | None = None  # with one chunk the cells are kept, with many they are made again in each round
-        for number, (read, blocks) in enumerate(zip(self.reads, self.rounds, strict=True)):
+        reads, updates = cast("list[OuterMeans]", self.reads), cast("list[CellUpdate]", self.updates)
+        rounds = cast("list[list[Block]]", self.rounds)
+        for number, (read, blocks) in enumerate(zip(reads, rounds, strict=True)):
             if number:
-                mixtures.append(self.updates[number - 1].mixture(pairs))
-            sums: list[Tensor] | None = None
+                mixtures.append(updates[number - 1].mixture(pairs))
+            sums: list[Tensor] = []
             for features, u, seen in chunks():
                 if kept is not None:
-                    cells = self.updates[number - 1](kept, mixtures[-1])
+                    cells = updates[number - 1](kept, mixtures[-1])
                 else:
                     cells = self.cell_in(features)  # [B, n, d, c]
-                    for update, mixture in zip(self.updates, mixtures, strict=False):
+                    for update, mixture in zip(updates, mixtures, strict=False):
                         cells = update(cells, mixture)
                 if rows is None:
                     kept = cells
                 part = read.sums(cells, u, seen, statistics.hit)
-                sums = part if sums is None else [a + b for a, b in zip(sums, part, strict=True)]
+                sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
             pairs = pairs + read(sums, counts)
             if number == 0:
                 pairs = pairs + _pieces(self.pair_mlp, pairs)

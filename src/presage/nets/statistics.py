@@ -17,6 +17,8 @@ __all__ = ["CELL_FEATURES", "PAIR_FEATURES", "RowStatistics", "rank_normal"]
 RIDGES = (0.003, 0.1)
 """Ridges of the precision matrices: one follows almost deterministic relations, one stays calm when n is small."""
 CLIP = 6.0
+AT_ONCE = 1 << 23
+"""Values that are ranked and scaled at once, which bounds memory."""
 CELL_FEATURES = 3 + 2 * len(RIDGES) + 4
 PAIR_FEATURES = 2 * (2 * (1 + 2 * len(RIDGES) + 2)) + 4
 
@@ -53,48 +55,71 @@ def _column_scaled(x: Tensor, seen: Tensor | None) -> Tensor:
     return centred / deviation.masked_fill(deviation < 1e-6, 1.0)
 
 
+def _seen(missing: Tensor | None) -> Tensor | None:
+    return None if missing is None else (~missing).float()
+
+
+def _by_columns(function: Callable[[Tensor, Tensor | None], Tensor], x: Tensor, mask: Tensor | None) -> Tensor:
+    """`function` of x [B, n, d], a few columns at a time where x is large: columns do not depend on each other."""
+    width = max(1, AT_ONCE // max(1, x.shape[0] * x.shape[1]))
+    if width >= x.shape[2]:
+        return function(x, mask)
+    out = torch.empty_like(x)
+    for start in range(0, x.shape[2], width):
+        part = slice(start, start + width)
+        out[..., part] = function(x[..., part], None if mask is None else mask[..., part])
+    return out
+
+
 class RowStatistics:
     """Scores, residuals and moments of standardized values x [B, n, d] with intervention mask u and missing mask."""
 
     def __init__(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> None:
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
-            self._prepare(x.float(), u.float(), missing, rows or x.shape[1])
+            self._prepare(x.float(), u, missing, rows or x.shape[1])
 
     def _prepare(self, x: Tensor, u: Tensor, missing: Tensor | None, rows: int) -> None:
         self.missing = missing if missing is not None and bool(missing.any()) else None
-        self.seen = None if self.missing is None else (~self.missing).float()
+        self.seen = _seen(self.missing)
         self.x = x if self.seen is None else x * self.seen
-        self.u = u
-        self.any = u.amax(dim=2, keepdim=True)  # whether any variable of the row is intervened on
-        self.sources = (_column_scaled(self.x, self.seen), _column_scaled(rank_normal(x, self.missing), self.seen))
+        self.u = u  # as it came: a mask of bytes takes a quarter of the memory, pieces become float when read
+        self.any = u.bool().any(dim=2, keepdim=True)  # whether any variable of the row is intervened on
+        self.sources = (
+            _by_columns(_column_scaled, self.x, self.seen),
+            _by_columns(lambda part, hidden: _column_scaled(rank_normal(part, hidden), _seen(hidden)), x, self.missing),
+        )
         self.pieces = [slice(start, start + rows) for start in range(0, x.shape[1], rows)]
         # Rows in which i was intervened on and j seen, and rows in which both were seen: [B, d, d].
-        self.hits = self._sum(lambda p: self.u[:, p].transpose(1, 2) @ self._seen(p))
+        everywhere = torch.ones_like(x[:, :1, :1]).expand_as(x)  # no memory of its own
+        self.hits = self._products(self.u, everywhere if self.seen is None else self.seen)
         self.hit = bool(u.any())
         self.counts = (
             torch.full((1, 1, 1), float(x.shape[1]), device=x.device)
             if self.seen is None
-            else self._sum(lambda p: self._seen(p).transpose(1, 2) @ self._seen(p))
+            else self._products(self.seen, self.seen)
         )
         self.moments, self.precisions = [], []
         eye = torch.eye(x.shape[2], device=x.device)
         for v in self.sources:
-            cross = self._sum(lambda p, v=v: v[:, p].transpose(1, 2) @ v[:, p]) / self.counts.clamp_min(1.0)
-            mean_j = self._sum(lambda p, v=v: self.u[:, p].transpose(1, 2) @ v[:, p])
-            cross_j = self._sum(lambda p, v=v: (self.u[:, p] * v[:, p]).transpose(1, 2) @ v[:, p])
+            gram = self._products(v, v)
+            mean_j = self._products(self.u, v)
+            cross_j = self._products(v, v, weight=self.u)
             hits = self.hits.clamp_min(1.0)
-            self.moments.append((cross, mean_j / hits, cross_j / hits))
-            # A correlation matrix has trace d; the ridge keeps it invertible for n < d and constant columns.
-            self.precisions.append([torch.linalg.inv(cross + ridge * eye) for ridge in RIDGES])
+            self.moments.append((gram / self.counts.clamp_min(1.0), mean_j / hits, cross_j / hits))
+            # Divided by each pair's own count the matrix need not be positive definite once cells are missing; divided
+            # by the columns' counts it is. The ridge keeps it invertible for n < d and constant columns.
+            own = self.counts.expand_as(gram).diagonal(dim1=1, dim2=2).clamp_min(1.0).sqrt()  # [B, d]
+            scaled = gram / (own[:, :, None] * own[:, None, :])
+            self.precisions.append([torch.linalg.inv(scaled + ridge * eye) for ridge in RIDGES])
 
-    def _seen(self, piece: slice) -> Tensor:
-        return torch.ones_like(self.u[:, piece]) if self.seen is None else self.seen[:, piece]
-
-    def _sum(self, term: Callable[[slice], Tensor]) -> Tensor:
-        total = term(self.pieces[0])
-        for piece in self.pieces[1:]:
-            total = total + term(piece)
-        return total
+    def _products(self, a: Tensor, b: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Sums over rows of (weight) a_i b_j, chunk by chunk: [B, d, d]."""
+        total: Tensor | None = None
+        for piece in self.pieces:
+            left = a[:, piece].float() if weight is None else a[:, piece] * weight[:, piece]
+            part = left.transpose(1, 2) @ b[:, piece]
+            total = part if total is None else total + part
+        return a.new_zeros(()) if total is None else total
 
     @torch.no_grad()
     def pair_features(self) -> Tensor:
@@ -125,7 +150,7 @@ class RowStatistics:
     @torch.no_grad()
     def _cells(self, piece: slice) -> tuple[Tensor, Tensor, Tensor | None]:
         with torch.autocast(self.x.device.type, enabled=False):
-            u = self.u[:, piece]
+            u = self.u[:, piece].float()
             parts = [self.x[:, piece], self.sources[0][:, piece], self.sources[1][:, piece]]
             for v, precisions in zip(self.sources, self.precisions, strict=True):
                 for precision in precisions:
@@ -134,5 +159,5 @@ class RowStatistics:
             seen = None if self.seen is None else self.seen[:, piece]
             hidden = torch.zeros_like(u) if seen is None else 1.0 - seen
             zero = (self.x[:, piece] == 0.0).float()  # counts have many
-            parts += [u, self.any[:, piece].expand_as(u), hidden, zero]
+            parts += [u, self.any[:, piece].float().expand_as(u), hidden, zero]
             return torch.stack(parts, dim=-1).clamp_(-CLIP, CLIP), u, seen  # [B, n', d, f]

@@ -50,7 +50,9 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             state = json.loads(file.metadata()["state"])
     except (SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:
-        raise ModelFileError(f"the checkpoint {path} is damaged ({error}); remove it to resume from the one before") from error
+        raise ModelFileError(
+            f"the checkpoint {path} is damaged ({error}); remove it to resume from the one before"
+        ) from error
     return {name: torch.as_tensor(tensor) for name, tensor in tensors.items()}, state
 
 

@@ -42,7 +42,9 @@ class OptimConfig:
     average: float = 200.0
 
     def __post_init__(self) -> None:
-        _require(self.name in ("muon", "adamw", "lamb"), f"the optimiser must be muon, adamw or lamb, not {self.name!r}")
+        _require(
+            self.name in ("muon", "adamw", "lamb"), f"the optimiser must be muon, adamw or lamb, not {self.name!r}"
+        )
         _require(self.schedule in ("cosine", "steps"), f"the schedule must be cosine or steps, not {self.schedule!r}")
         _require(0.0 < self.rate < 1.0, f"the learning rate must lie between 0 and 1, not {self.rate!r}")
         _require(self.warmup >= 0, f"warmup must be at least 0 steps, not {self.warmup!r}")
@@ -109,8 +111,8 @@ class TrainConfig:
     least: int = 8
     most: int = 32
     memory: float = 2.0
-    rows: RowsConfig = RowsConfig()
-    buffer: BufferConfig = BufferConfig(capacity=64, rows_factor=1.0, reuse=1.0)
+    rows: RowsConfig = field(default_factory=RowsConfig)
+    buffer: BufferConfig = field(default_factory=lambda: BufferConfig(capacity=64, rows_factor=1.0))
     optim: OptimConfig = OptimConfig()
     acyclic: bool | None = None
     """Whether to ask for acyclic answers; None takes what the domain says."""
@@ -136,7 +138,9 @@ class TrainConfig:
             f"sizes must list pairs (d, probability above 0), not {self.sizes!r}",
         )
         _require(len({d for d, _ in self.sizes}) == len(self.sizes), "sizes must name every d once")
-        _require(1 <= self.least <= self.most, f"need 1 <= least <= most datasets in a batch: {self.least}, {self.most}")
+        _require(
+            1 <= self.least <= self.most, f"need 1 <= least <= most datasets in a batch: {self.least}, {self.most}"
+        )
         _require(self.pairs >= 1, f"pairs must be at least 1, not {self.pairs!r}")
         _require(self.memory > 0, f"memory must be above 0 GiB, not {self.memory!r}")
         _require(self.clock in ("wall", "cpu"), f"the clock must be wall or cpu, not {self.clock!r}")

@@ -63,7 +63,9 @@ class _Progress:
 class Trainer:
     """A run in a folder. `run` trains until the budget is spent or the process is asked to stop."""
 
-    def __init__(self, config: TrainConfig, folder: Path, *, resume: bool = False, report: Report | None = None) -> None:
+    def __init__(
+        self, config: TrainConfig, folder: Path, *, resume: bool = False, report: Report | None = None
+    ) -> None:
         self.config = config
         self.folder = Path(folder)
         self.report = report or (lambda event: None)
@@ -242,7 +244,7 @@ class Trainer:
     def _dropout(self, piece: int) -> Any:
         """Dropout draws from torch's own generator: seed it by the step, and leave it as it was."""
         rng = generator(self.config.seed, Stream.TRAIN, STEP_TAG, self.progress.step, self.team.rank, piece, 1)
-        return _seeded(int(rng.integers(2**62)))
+        return _Seeded(int(rng.integers(2**62)))
 
     def _record(self, values: dict[str, float], factor: float) -> None:
         for name, value in {**values, "count": 1.0}.items():
@@ -311,7 +313,7 @@ class Trainer:
             return {}
 
 
-class _seeded:  # noqa: N801 - used as a context manager, like contextlib's
+class _Seeded:
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
@@ -323,8 +325,6 @@ class _seeded:  # noqa: N801 - used as a context manager, like contextlib's
         torch.set_rng_state(self.before)
 
 
-def train(
-    config: TrainConfig, folder: str | Path, *, resume: bool = False, report: Report | None = None
-) -> Path:
+def train(config: TrainConfig, folder: str | Path, *, resume: bool = False, report: Report | None = None) -> Path:
     """Train a network as configured in a run folder; returns the path of the model file."""
     return Trainer(config, Path(folder), resume=resume, report=report).run()

@@ -33,7 +33,7 @@ def keep_freed_memory() -> bool:
 
 
 def check_bf16() -> None:
-    """Raise `ConfigError` where bf16 products crash the process, as on virtual machines that announce AMX without it."""
+    """Raise `ConfigError` where bf16 products crash, as on virtual machines that announce AMX and do not have it."""
     done = subprocess.run([sys.executable, "-c", _BF16_PROBE], capture_output=True, check=False)
     if done.returncode != 0:
         raise ConfigError(

@@ -62,8 +62,8 @@ class Updater:
         """Tensors by name and JSON data, for a checkpoint."""
         tensors: dict[str, Tensor] = {}
         numbers: dict[str, Any] = {}
+        names = {id(p): name for name, p in self.named}
         for k, optimiser in enumerate(self.optimisers):
-            names = self._names(optimiser)
             for p, entries in optimiser.state.items():
                 for key, value in entries.items():
                     where = f"{k}/{names[id(p)]}/{key}"
@@ -75,17 +75,11 @@ class Updater:
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Back from `state`."""
-        for k, optimiser in enumerate(self.optimisers):
-            parameters = {name: p for name, p in self.named}
-            for source in (tensors, numbers):
-                for where, value in source.items():
-                    number, name, key = where.split("/")
-                    if int(number) == k:
-                        entry = value.clone() if isinstance(value, Tensor) else value
-                        optimiser.state[parameters[name]][key] = entry
-
-    def _names(self, optimiser: torch.optim.Optimizer) -> dict[int, str]:
-        return {id(p): name for name, p in self.named}
+        parameters = dict(self.named)
+        for where, value in (*tensors.items(), *numbers.items()):
+            number, name, key = where.split("/")
+            entry = value.clone() if isinstance(value, Tensor) else value
+            self.optimisers[int(number)].state[parameters[name]][key] = entry
 
 
 def _outer(name: str) -> bool:

@@ -1,0 +1,165 @@
+"""What must stay true of the pair network, whatever its weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm, rankdata
+
+from presage.errors import ConfigError
+from presage.nets.api import build_network, config_from_json, config_to_json
+from presage.nets.pair import PairConfig, PairNetwork
+from presage.nets.statistics import CELL_FEATURES, PAIR_FEATURES, RowStatistics, rank_normal
+
+SMALL = PairConfig(width=16, cells=8, rounds=3, blocks=1, outer=4, outer_hit=4, triangle=8, heads=2)
+
+
+def _network(seed: int = 0) -> PairNetwork:
+    """A network whose silent branches speak, so that every part matters."""
+    network = build_network(SMALL, seed)
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in network.parameters():
+            p.add_(0.2 * torch.randn(p.shape, generator=random))
+    assert isinstance(network, PairNetwork)
+    return network.eval()
+
+
+def _data(seed: int, n: int, d: int, *, hits: bool = True, missing: bool = False):
+    random = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, d, generator=random)
+    u = (torch.rand(n, d, generator=random) < 0.2) if hits else torch.zeros(n, d, dtype=torch.bool)
+    hidden = (torch.rand(n, d, generator=random) < 0.15) if missing else None
+    return x, u, hidden
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    n=st.integers(2, 30),
+    d=st.integers(2, 6),
+    hits=st.booleans(),
+    missing=st.booleans(),
+)
+def test_row_order_changes_nothing_and_variables_permute_the_answer(seed, n, d, hits, missing):
+    network = _network()
+    x, u, hidden = _data(seed, n, d, hits=hits, missing=missing)
+    answer = network.predict(x, u, hidden)
+    rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    columns = torch.randperm(d, generator=torch.Generator().manual_seed(seed + 1))
+    shuffled = network.predict(x[rows], u[rows], None if hidden is None else hidden[rows])
+    torch.testing.assert_close(shuffled, answer, rtol=1e-3, atol=1e-3)
+    turned = network.predict(x[:, columns], u[:, columns], None if hidden is None else hidden[:, columns])
+    torch.testing.assert_close(turned, answer[columns][:, columns], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("rows", [1, 7, 64, 100])
+def test_streaming_gives_the_answer_of_one_pass(rows, missing):
+    network = _network()
+    x, u, hidden = _data(3, 100, 5, missing=missing)
+    with torch.no_grad():
+        whole = network(x[None], u[None], None if hidden is None else hidden[None])[0]
+    torch.testing.assert_close(network.predict(x, u, hidden, rows=rows), whole, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "d"), [("one row", 1, 4), ("two variables", 50, 2), ("one variable", 20, 1), ("n < d", 3, 12)]
+)
+def test_finite_in_degenerate_cases(name, n, d):
+    x, u, hidden = _data(1, n, d, missing=n > 1)
+    for mask in (None, hidden):
+        assert torch.isfinite(_network().predict(x, u, mask)).all(), name
+
+
+def test_finite_for_constant_columns_and_everything_missing_or_intervened():
+    network = _network()
+    x, u, _ = _data(1, 20, 4)
+    constant = x.clone()
+    constant[:, 2] = 0.0
+    assert torch.isfinite(network.predict(constant, u)).all()
+    twins = x.clone()
+    twins[:, 1] = twins[:, 0]
+    assert torch.isfinite(network.predict(twins, u)).all()
+    hidden = torch.zeros(20, 4, dtype=torch.bool)
+    hidden[:, 1] = True
+    assert torch.isfinite(network.predict(x, u, hidden)).all()
+    assert torch.isfinite(network.predict(x, torch.ones_like(u))).all()
+    huge = x * 1e15
+    assert torch.isfinite(network.predict(huge, u)).all()
+
+
+def test_missing_cells_do_not_matter_but_their_absence_does():
+    network = _network()
+    x, u, hidden = _data(5, 60, 4, missing=True)
+    other = torch.where(hidden, torch.full_like(x, 3.0), x)
+    torch.testing.assert_close(network.predict(other, u, hidden), network.predict(x, u, hidden))
+    assert not torch.allclose(network.predict(x, u), network.predict(x, u, hidden), atol=1e-3)
+
+
+def test_interventions_matter():
+    network = _network()
+    x, u, _ = _data(6, 60, 4)
+    assert not torch.allclose(network.predict(x, u), network.predict(x, torch.zeros_like(u)), atol=1e-3)
+
+
+def test_batches_do_not_mix_and_gradients_reach_every_weight():
+    network = _network()
+    x = torch.randn(3, 40, 5, generator=torch.Generator().manual_seed(0))
+    u = torch.zeros(3, 40, 5)
+    u[:, 30:, 1] = 1.0
+    together = network(x, u)
+    torch.testing.assert_close(together[1], network(x[1:2], u[1:2])[0], rtol=1e-4, atol=1e-4)
+    together.square().sum().backward()
+    silent = [name for name, p in network.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
+    assert silent == []
+
+
+def test_a_fresh_network_expects_few_edges():
+    x, u, _ = _data(0, 100, 8)
+    logits = build_network(PairConfig(), 0).predict(x, u)
+    assert -4.0 < logits.mean() < -2.0
+
+
+def test_scores_are_normal_scores_with_averaged_ties():
+    x = torch.tensor([[3.0, 0.0], [1.0, 0.0], [2.0, 5.0], [2.0, 7.0]])
+    expected = norm.ppf((rankdata(x.numpy(), axis=0) - 0.5) / 4)
+    torch.testing.assert_close(rank_normal(x[None])[0], torch.tensor(expected, dtype=torch.float32), rtol=0, atol=1e-5)
+    hidden = torch.tensor([[False, False], [True, False], [False, False], [False, False]])
+    scores = rank_normal(x[None], hidden[None])[0]
+    expected = norm.ppf((rankdata([3.0, 2.0, 2.0]) - 0.5) / 3)
+    torch.testing.assert_close(scores[[0, 2, 3], 0], torch.tensor(expected, dtype=torch.float32), rtol=0, atol=1e-5)
+    assert scores[1, 0] == 0.0
+
+
+def test_fixed_statistics_are_what_they_say():
+    random = torch.Generator().manual_seed(2)
+    x = torch.randn(1, 500, 3, generator=random)
+    x[..., 2] += 2.0 * x[..., 0]
+    x = (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True, unbiased=False)
+    u = torch.zeros(1, 500, 3)
+    u[0, 400:, 1] = 1.0
+    statistics = RowStatistics(x, u)
+    features = statistics.pair_features()
+    assert features.shape == (1, 3, 3, PAIR_FEATURES)
+    torch.testing.assert_close(features[0, ..., 0], torch.corrcoef(x[0].T), rtol=0, atol=1e-4)
+    torch.testing.assert_close(statistics.hits[0, 1], torch.full((3,), 100.0))
+    torch.testing.assert_close(statistics.moments[0][1][0, 1], x[0, 400:].mean(0), rtol=0, atol=1e-4)
+    cells, _, _ = next(statistics.chunks(None)())
+    assert cells.shape == (1, 500, 3, CELL_FEATURES)
+    # The residual of a variable given all others has unit variance and is uncorrelated with the others.
+    residual = cells[0, :, :, 3]
+    assert abs(float(residual[:, 2].std()) - 1.0) < 0.02
+    assert abs(float(torch.corrcoef(torch.stack([residual[:, 2], x[0, :, 0]]))[0, 1])) < 0.05
+
+
+def test_config_travels_as_json_and_refuses_nonsense():
+    assert config_from_json(config_to_json(SMALL)) == SMALL
+    with pytest.raises(ConfigError, match="no setting 'depth'"):
+        config_from_json({"net": "pair", "depth": 3})
+    with pytest.raises(ConfigError, match="width"):
+        PairConfig(width=0)
+    with pytest.raises(ConfigError, match="multiple of 4"):
+        PairConfig(triangle=6)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -136,14 +137,16 @@ def _digest(batch: presage.Dataset) -> str:
     return hashlib.sha256(batch.x.tobytes() + batch.graph.tobytes() + batch.interventions.tobytes()).hexdigest()
 
 
-def test_another_process_draws_the_same_dataset() -> None:
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_another_process_draws_the_same_dataset(threads) -> None:
     code = (
         "import hashlib, presage\n"
-        "b = presage.simulate('scm', d=12, n=30, n_interventional=10, seed=4, size=5)\n"
+        "b = presage.simulate('scm', d=12, n=1100, n_interventional=10, seed=4, size=5)\n"
         "print(hashlib.sha256(b.x.tobytes() + b.graph.tobytes() + b.interventions.tobytes()).hexdigest())"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    here = presage.simulate("scm", d=12, n=30, n_interventional=10, seed=4, size=5)
+    environment = os.environ | {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    here = presage.simulate("scm", d=12, n=1100, n_interventional=10, seed=4, size=5)
     assert run.stdout.strip() == _digest(here)
 
 

@@ -91,7 +91,7 @@ _ALL = (
         entry="gcastle:dag_gnn",
         reference="Yu et al. (2019), DAG-GNN: DAG structure learning with graph neural networks",
         environment="gcastle",
-        defaults={"threshold": 0.3, "hidden": 64, "epochs": 300, "holdout": False},
+        defaults={"threshold": 0.3, "hidden": 64, "epochs": 300, "standardize": True, "holdout": False},
         grid={"threshold": (0.1, 0.2, 0.3), "hidden": (16, 64)},
         selection="likelihood",
         in_paper=True,
@@ -103,7 +103,7 @@ _ALL = (
         entry="gcastle:notears",
         reference="Zheng et al. (2018), DAGs with NO TEARS",
         environment="gcastle",
-        defaults={"penalty": 0.1, "threshold": 0.3},
+        defaults={"penalty": 0.1, "threshold": 0.3, "standardize": True},
     ),
     Baseline(
         name="dagma",
@@ -111,7 +111,7 @@ _ALL = (
         entry="gcastle:dagma",
         reference="Bello, Aragam, Ravikumar (2022), DAGMA",
         environment="gcastle",
-        defaults={"penalty": 0.03, "threshold": 0.3},
+        defaults={"penalty": 0.03, "threshold": 0.3, "standardize": True},
     ),
     Baseline(
         name="gran-dag",

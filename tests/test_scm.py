@@ -210,11 +210,19 @@ def test_intervention_rows_shares_and_values(d, n, share, seed, data) -> None:
     assert (mask[n - k :].sum(axis=1) == 1).all()  # one target in each interventional row
     targets = mask.sum(axis=0)
     touched = targets[targets > 0]
-    assert len(touched) == min(k, math.ceil(share * d))
+    assert len(touched) == min(k, math.ceil(round(share * d, 9)))
     if k:
         assert touched.max() - touched.min() <= 1
     assert ((np.abs(values[mask]) >= 1) & (np.abs(values[mask]) <= 3)).all()
     assert (values[~mask] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("share", "d", "targets"), [(0.5, 30, 15), (0.5, 7, 4), (0.1, 30, 3), (0.01, 5, 1), (1.0, 6, 6)]
+)
+def test_the_number_of_targets(share, d, targets) -> None:
+    mask, _ = Interventions(share=share).sample(np.random.default_rng(0), d=d, n=200, n_interventional=200)
+    assert mask.any(axis=0).sum() == targets
 
 
 def test_targets_are_a_random_half() -> None:

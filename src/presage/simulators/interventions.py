@@ -35,7 +35,8 @@ class Interventions(Component):
         mask = np.zeros((n, d), dtype=bool)
         values = np.zeros((n, d))
         if n_interventional:
-            targets = rng.permutation(d)[: math.ceil(self.share * d)]
+            # Rounded first: 0.1 * 30 is a little more than 3 in floating point.
+            targets = rng.permutation(d)[: math.ceil(round(self.share * d, 9))]
             rows = np.arange(n - n_interventional, n)
             columns = assign_targets(rng, targets, n_interventional)
             mask[rows, columns] = True

@@ -152,6 +152,16 @@ def test_half_precision_and_seeds():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+def test_given_draws_are_used_as_they_are():
+    w = positive(3, 6)
+    starts = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 3, 6)))
+    assert torch.equal(spectral_radius(w, starts, steps=2), spectral_radius(w, np.random.default_rng(4), steps=2))
+    # A part of a batch with its part of the draws gives what the whole batch gives.
+    torch.testing.assert_close(spectral_radius(w[1:], starts[:, 1:], steps=2), spectral_radius(w, starts, steps=2)[1:])
+    with pytest.raises(DataError, match="start of the power iteration"):
+        spectral_radius(w, starts[:, :2])
+
+
 def test_bad_input_is_refused():
     with pytest.raises(DataError, match=r"\[B, d, d\]"):
         spectral_radius(torch.ones(3, 4), rng())

@@ -71,8 +71,7 @@ def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -
     """Probabilities as a table of colours: causes in rows, effects in columns."""
     d = len(names)
     shown = np.ma.masked_where(np.eye(d, dtype=bool), probabilities)
-    colours = _colours()
-    colours.set_bad(_PAPER)
+    colours = _colours().with_extremes(bad=_PAPER)
     image = axes.imshow(shown, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
     figure = axes.get_figure()
     if figure is not None:

@@ -108,6 +108,8 @@ def _mode_share(column: np.ndarray) -> float:
 
 
 def _dependence(z: np.ndarray) -> dict[str, float]:
+    from scipy.stats import rankdata
+
     n, d = z.shape
     norms = np.sqrt((z**2).mean(axis=1))
     rows = {"rows": np.log(np.quantile(norms, 0.995) / max(float(np.median(norms)), 1e-9))}
@@ -118,8 +120,9 @@ def _dependence(z: np.ndarray) -> dict[str, float]:
     square = np.clip(z, -6, 6) ** 2
     square = square - square.mean(axis=0)
     square /= np.maximum(square.std(axis=0), 1e-9)
-    ranks = np.argsort(np.argsort(z, axis=0), axis=0).astype(np.float64)
-    ranks = (ranks - (n - 1) / 2) / max(np.sqrt((n * n - 1) / 12), 1e-9)
+    ranks = rankdata(z, axis=0)  # ties share their mean rank
+    ranks = ranks - ranks.mean(axis=0)
+    ranks /= np.maximum(ranks.std(axis=0), 1e-9)
     spearman = ranks.T @ ranks / n
     spectrum = np.clip(np.linalg.eigvalsh(pearson), 0, None)
     r2 = 1 - 1 / np.diag(np.linalg.inv(pearson + 0.02 * np.eye(d)))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from presage.components import to_json
 from presage.data.buffer import Buffer, TrainBatch
 from presage.errors import ConfigError
 from presage.files import atomic_write
@@ -22,6 +21,7 @@ from presage.nets.weights import save_model
 from presage.rng import Stream, generator
 from presage.train.checkpoint import latest_checkpoint, read_checkpoint, write_checkpoint
 from presage.train.config import TrainConfig
+from presage.train.export import run_metadata
 from presage.train.machine import Team, check_bf16, keep_freed_memory
 from presage.train.objective import Dual, negative_log_likelihood
 from presage.train.optim import Average, Updater, rate_factor
@@ -287,19 +287,7 @@ class Trainer:
     def write_model(self, path: Path, scores: dict[str, float]) -> None:
         """Write the averaged weights as a model file."""
         self.average.copy_to(self.judged)
-        metadata = {
-            "name": self.folder.name,
-            "kind": self.config.domain.kind,
-            "acyclic": self.config.asks_acyclic,
-            "domain": to_json(self.config.domain),
-            "train": {
-                "config": self.config.to_json(),
-                **self.progress.state(),
-                "core_minutes": self.progress.cpu_seconds / 60.0,
-                "validation": scores,
-            },
-        }
-        save_model(path, self.judged, metadata)
+        save_model(path, self.judged, run_metadata(self.folder.name, self.config, self.progress.state(), scores))
 
     def _catch_signals(self) -> dict[int, Any]:
         """On SIGTERM or Ctrl-C finish the step, write a checkpoint and leave."""

@@ -1,0 +1,93 @@
+"""Training datasets per second of both networks, side by side, with peak memory.
+
+    python benchmarks/train_step.py [--quick] [--seconds 6]
+
+One forward and backward pass and one optimiser step on batches as training draws them, n = 200 with 50 interventional
+rows. Every case runs in a process of its own; the clock is processor time over threads as well as time on the wall,
+since the machine may be shared. bf16 is left out where its products crash the processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+
+def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: float) -> dict[str, float]:
+    import torch
+
+    from presage.nets.api import build_network, config_from_json
+    from presage.train.config import OptimConfig
+    from presage.train.machine import keep_freed_memory
+    from presage.train.objective import negative_log_likelihood
+    from presage.train.optim import Updater
+
+    torch.set_num_threads(threads)
+    keep_freed_memory()
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    network = build_network(config_from_json({"net": net}), 0)
+    updater = Updater(network, OptimConfig(name="muon" if net == "pair" else "lamb", rate=1e-4))
+    batch = {10: 32, 30: 8, 50: 4}.get(d, 4) if net == "pair" else 1
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(batch, n, d, generator=random)
+    u = torch.zeros(batch, n, d)
+    u[:, n - n // 4 :, 0] = 1.0
+    graph = (torch.rand(batch, d, d, generator=random) < 2.0 / d).float()
+
+    def step() -> None:
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            logits = network(x, u)
+        negative_log_likelihood(logits, graph, mask_diagonal=True).mean().backward()
+        updater.step(1.0)
+
+    step()
+    done, wall, cpu = 0, time.monotonic(), time.process_time()
+    while time.monotonic() - wall < seconds or done < 2:
+        step()
+        done += 1
+    wall, cpu = time.monotonic() - wall, time.process_time() - cpu
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 1024
+    return {"wall": wall / done / batch, "cpu": cpu / done / batch, "peak_mb": peak / batch, "batch": batch}
+
+
+def run(*case: object) -> dict[str, float] | None:
+    env = {**os.environ, "OMP_NUM_THREADS": str(case[3])}
+    command = [sys.executable, __file__, "--worker", *map(str, case)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worker", nargs=6)
+    parser.add_argument("--quick", action="store_true", help="d = 30, one thread, fp32 only")
+    parser.add_argument("--seconds", type=float, default=6.0, help="how long to repeat each case")
+    options = parser.parse_args()
+    if options.worker:
+        net, d, n, threads, precision, seconds = options.worker
+        print(json.dumps(worker(net, int(d), int(n), int(threads), precision, float(seconds))))
+        return
+    print(
+        "| d | threads | precision | pair: datasets/s (CPU s each, MB each) | axial: the same | pair over axial, CPU |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
+    for d in (30,) if options.quick else (10, 30, 50):
+        for threads in (1,) if options.quick else (1, 2):
+            for precision in ("fp32",) if options.quick else ("fp32", "bf16"):
+                # Side by side: one straight after the other, so that both meet the same neighbours.
+                found = [run(net, d, 200, threads, precision, options.seconds) for net in ("pair", "axial")]
+                cells = [
+                    "crashed" if case is None else f"{1 / case['wall']:.2f} ({case['cpu']:.3f}, {case['peak_mb']:.0f})"
+                    for case in found
+                ]
+                ratio = "" if None in found else f"{found[1]['cpu'] / found[0]['cpu']:.0f}"  # type: ignore[index]
+                print(f"| {d} | {threads} | {precision} | {cells[0]} | {cells[1]} | {ratio} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

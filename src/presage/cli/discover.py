@@ -48,9 +48,12 @@ def discover(
     Example: presage discover cells.csv --interventions target --out result/
     """
     import presage
+    from presage.files import check_writable
     from presage.result import _check_threshold
 
     _check_threshold(threshold)
+    if out is not None:
+        check_writable(out / "report.html")  # now rather than after the work
     knowledge = None if known is None else _read_known(known)
     with _working("discovering"):
         result = presage.discover(

@@ -14,7 +14,7 @@ from presage.errors import PresageError
 
 __all__ = ["COMMANDS", "app", "main", "run"]
 
-COMMANDS = ("discover", "models", "card", "domains", "simulate", "train", "bench", "baselines")
+COMMANDS = ("discover", "models", "card", "domains", "simulate", "train", "bench", "baselines", "serve")
 """Modules of this folder, in the order of the help text. A new command is a module and its name here."""
 
 # The base of everything typer raises about a command's arguments; it has no public name.

@@ -1,0 +1,388 @@
+"""The answer: graph, heat map, threshold, a closer look, background knowledge, files to take away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+
+from presage.errors import ConfigError, PresageError
+from presage.graphs.ops import is_acyclic
+from presage.knowledge import Knowledge
+from presage.result import Result
+from presage.web.data_callbacks import Context
+from presage.web.sessions import Answer, with_knowledge
+from presage.web.view import (
+    EXTRA,
+    MAX_DRAWN,
+    MISSED,
+    RIGHT,
+    View,
+    elements,
+    heat_figure,
+    node_positions,
+    pair_figure,
+    scores,
+    uncertain,
+    variable_figure,
+)
+from presage.web.words import file_of, knowledge_lines, python_lines, sentence
+
+__all__ = ["count_text", "legend_part", "register", "tell", "tier_columns", "view_of"]
+
+
+def view_of(threshold: float | None, top: int | None, switches: list[str] | None) -> View:
+    """The controls as a `View`."""
+    return View(
+        threshold=0.5 if threshold is None else float(threshold),
+        top=None if not top else int(top),
+        acyclic="acyclic" in (switches or ()),
+    )
+
+
+def tell(
+    known: dict[str, Any], what: str, names: tuple[str, ...], chosen: list[int], move: dict[str, Any]
+) -> Knowledge:
+    """Knowledge after a click: require, forbid or forget an arrow, root or unroot a variable, move one into a tier."""
+    data = {key: [*map(_plain, known.get(key, []))] for key in ("required", "forbidden", "tiers", "roots")}
+    if what in ("require", "forbid", "forget") and len(chosen) == 2:
+        edge = [names[chosen[0]], names[chosen[1]]]
+        for key in ("required", "forbidden"):
+            data[key] = [other for other in data[key] if other != edge]
+        if what != "forget":
+            data[f"{what}d" if what == "require" else "forbidden"].append(edge)
+    elif what in ("root", "unroot") and len(chosen) == 1:
+        name = names[chosen[0]]
+        data["roots"] = [other for other in data["roots"] if other != name] + ([name] if what == "root" else [])
+    elif what == "drop":
+        data["required"] = [edge for edge in data["required"] if edge != move.get("required")]
+        data["forbidden"] = [edge for edge in data["forbidden"] if edge != move.get("forbidden")]
+        data["roots"] = [name for name in data["roots"] if name != move.get("root")]
+    elif what == "tier":
+        tiers = [[name for name in tier if name != move["name"]] for tier in data["tiers"]]
+        place = int(move["tier"])
+        if place >= len(tiers):
+            tiers.append([move["name"]])
+        elif place >= 0:
+            tiers[place].append(move["name"])
+        data["tiers"] = [tier for tier in tiers if tier]
+    elif what == "no-tiers":
+        data["tiers"] = []
+    return Knowledge.from_json(data)
+
+
+def _plain(item: Any) -> Any:
+    return list(item) if isinstance(item, (list, tuple)) else item
+
+
+def tier_columns(names: tuple[str, ...], known: Knowledge | None) -> list[Any]:
+    """The board: variables in no tier, the tiers from earliest to latest, and room for another one."""
+    tiers = [list(tier) for tier in known.tiers] if known else []
+    placed = {name for tier in tiers for name in tier}
+    loose = [name for name in names if name not in placed]
+    columns = [("anywhere", -1, loose)]
+    columns += [(f"tier {k + 1}" + (" (first)" if k == 0 else ""), k, tier) for k, tier in enumerate(tiers)]
+    columns.append(("new tier: drop here", len(tiers), []))
+    return [
+        html.Div(
+            [
+                html.H3(title),
+                *(html.Span(name, className="chip", title=name, **{"data-name": name}) for name in members),
+            ],
+            className="tier",
+            **{"data-tier": str(number)},
+        )
+        for title, number, members in columns
+    ]
+
+
+def count_text(result: Result, view: View, limit: float) -> str:
+    """What the graph shows, in words."""
+    graph = view.graph(result)
+    count = int(graph.sum())
+    text = f"{count} arrow{'s' * (count != 1)} above {limit:.2g}" if view.top is None else f"the {count} most probable"
+    if view.acyclic:
+        exact = "most probable graph without cycles" if result.is_exact(limit) else "graph without cycles (heuristic)"
+        text += f", {exact}"
+    elif not is_acyclic(graph):
+        text += "; they form a cycle"
+    if count > MAX_DRAWN:
+        text += f"; the {MAX_DRAWN} most probable are drawn"
+    return text
+
+
+def legend_part(coloured: bool) -> list[Any]:
+    """What colours mean."""
+    if coloured:
+        parts = [("right", RIGHT), ("extra", EXTRA), ("missed", MISSED)]
+    else:
+        parts = [("improbable", "#c9d8ea"), ("probable", "#0b3c6f")]
+    return [html.Span([html.I(style={"borderColor": colour}), label]) for label, colour in parts]
+
+
+def _warnings(texts: list[str]) -> html.Div:
+    if not texts:
+        return html.Div("No warnings: nothing odd was seen in the data.", className="warnings fine")
+    return html.Div(
+        [html.B("Before you rely on this"), html.Ul([html.Li(sentence(text)) for text in texts])], className="warnings"
+    )
+
+
+def _uncertain(result: Result) -> Any:
+    found = uncertain(result)
+    if not found:
+        return html.P("None: every probability is close to 0 or 1.", className="soft")
+    return html.Div(
+        [
+            html.Button(
+                [html.Span(f"{result.names[i]} → {result.names[j]}"), html.Span(f"{p:.2f}", className="soft")],
+                id={"type": "look", "i": i, "j": j},
+            )
+            for i, j, p in found
+        ],
+        className="list",
+    )
+
+
+def _scores(result: Result, answer: Answer, limit: float) -> Any:
+    if answer.dataset.graph is None:
+        return None
+    rows = [
+        html.Tr([html.Td(html.B(name)), html.Td(value, className="number-cell"), html.Td(meaning)])
+        for name, value, meaning in scores(result, answer.dataset.graph, limit)
+    ]
+    return html.Table(html.Tbody(rows), className="scores")
+
+
+def _known_part(known: Knowledge | None) -> list[Any]:
+    tags = [
+        html.Span([text, html.Button("×", id={"type": "drop", **_flat(what)}, title="Take it back")], className="tag")
+        for text, what in knowledge_lines(known)
+    ]
+    if known and known.tiers:
+        tags.append(
+            html.Span([f"{len(known.tiers)} tiers", html.Button("×", id={"type": "no-tiers", "k": 0})], className="tag")
+        )
+    return [html.Div(tags, className="tags")] if tags else []
+
+
+def _flat(what: dict[str, Any]) -> dict[str, str]:
+    """Ids of dash hold only plain values."""
+    ((key, value),) = what.items()
+    pair = value if isinstance(value, list) else [value, ""]
+    return {"key": key, "first": pair[0], "second": pair[1]}
+
+
+def _unflat(flat: dict[str, str]) -> dict[str, Any]:
+    return {flat["key"]: flat["first"] if flat["key"] == "root" else [flat["first"], flat["second"]]}
+
+
+def register(app: Dash, context: Context) -> None:
+    """Wire the right side of the page."""
+    sessions = context.sessions
+
+    def answer_of(key: str) -> Answer:
+        answer = sessions.get(key).answer
+        if answer is None:
+            raise ConfigError("there is no answer yet; run something first")
+        return answer
+
+    @app.callback(
+        Output("knowledge", "data"),
+        Output("chosen", "data"),
+        Output("known-error", "children"),
+        Output("tier-move", "data"),
+        Input("answer", "data"),
+        Input("require", "n_clicks"),
+        Input("forbid", "n_clicks"),
+        Input("forget", "n_clicks"),
+        Input("turn", "n_clicks"),
+        Input("root", "n_clicks"),
+        Input("unroot", "n_clicks"),
+        Input("tier-move", "data"),
+        Input({"type": "drop", "key": ALL, "first": ALL, "second": ALL}, "n_clicks"),
+        Input({"type": "no-tiers", "k": ALL}, "n_clicks"),
+        Input("graph", "tapEdgeData"),
+        Input("graph", "tapNodeData"),
+        Input("heat", "clickData"),
+        Input({"type": "look", "i": ALL, "j": ALL}, "n_clicks"),
+        State("session", "data"),
+        State("knowledge", "data"),
+        State("chosen", "data"),
+        prevent_initial_call=True,
+    )
+    def told(_answer: Any, *given: Any) -> tuple[Any, ...]:
+        *_, move, _drops, _tiers, edge, node, cell, _looks, key, known, chosen = given
+        by = ctx.triggered_id
+        kept = (no_update, no_update, no_update, no_update)
+        if by == "answer":
+            return {}, [], None, None
+        if by is None or not ctx.triggered[0]["value"]:
+            return kept  # buttons that were just drawn also call
+        if by == "graph":
+            if ctx.triggered[0]["prop_id"].endswith("tapEdgeData"):
+                return no_update, [edge["i"], edge["j"]], None, no_update
+            return no_update, [int(node["id"][1:])], None, no_update
+        if by == "heat":
+            point = cell["points"][0]
+            return (no_update, [point["y"], point["x"]], None, no_update) if point["x"] != point["y"] else kept
+        if by == "turn":
+            return no_update, chosen[::-1], None, no_update
+        if isinstance(by, dict) and by["type"] == "look":
+            return no_update, [by["i"], by["j"]], None, no_update
+        try:
+            answer = answer_of(key)
+            what, detail = (by, move or {}) if isinstance(by, str) else (by["type"], by)
+            if what == "tier-move":
+                what = "tier"
+            elif what == "drop":
+                detail = _unflat(by)
+            found = tell(known or {}, what, answer.result.names, chosen or [], detail)
+            with_knowledge(answer.result, found)  # contradictions surface here
+        except PresageError as error:
+            return no_update, no_update, sentence(str(error)), None
+        return found.to_json(), no_update, None, None
+
+    @app.callback(
+        Output("places", "data"),
+        Output("result", "hidden"),
+        Output("scores-place", "hidden"),
+        Output("switches", "options"),
+        Output("switches", "value"),
+        Input("answer", "data"),
+        Input("tidy", "n_clicks"),
+        State("session", "data"),
+        State("knowledge", "data"),
+        State("threshold", "value"),
+        State("top", "value"),
+        State("switches", "value"),
+        prevent_initial_call=True,
+    )
+    def place(
+        _answer: Any, _tidy: int | None, key: str, known: Any, threshold: float, top: int | None, switches: list[str]
+    ) -> tuple[Any, ...]:
+        answer = answer_of(key)
+        truth = answer.dataset.graph is not None
+        new = ctx.triggered_id == "answer"
+        result = answer.result if new else with_knowledge(answer.result, Knowledge.from_json(known or {}))
+        options = [{"value": "acyclic", "label": "without cycles"}]
+        if truth:
+            options.append({"value": "truth", "label": "colour by truth"})
+        chosen = [s for s in switches if s == "acyclic"] + (["truth"] if truth else []) if new else no_update
+        return node_positions(result, view_of(threshold, top, switches)), False, not truth, options, chosen
+
+    @app.callback(
+        Output("graph", "elements"),
+        Output("heat", "figure"),
+        Output("warnings", "children"),
+        Output("uncertain", "children"),
+        Output("scores", "children"),
+        Output("count", "children"),
+        Output("legend", "children"),
+        Output("threshold-text", "children"),
+        Output("lines", "children"),
+        Output("known-list", "children"),
+        Output("tiers", "children"),
+        Input("places", "data"),
+        Input("threshold", "value"),
+        Input("top", "value"),
+        Input("switches", "value"),
+        Input("knowledge", "data"),
+        Input("chosen", "data"),
+        State("session", "data"),
+        prevent_initial_call=True,
+    )
+    def draw(
+        places: Any, threshold: float, top: int | None, switches: list[str], known: Any, chosen: list[int], key: str
+    ) -> tuple[Any, ...]:
+        try:
+            answer = answer_of(key)
+        except PresageError as error:
+            return (*((no_update,) * 2), _warnings([str(error)]), *((no_update,) * 8))
+        if not places or len(places) != len(answer.result.names):
+            return (no_update,) * 11
+        view = view_of(threshold, top, switches)
+        knowledge = Knowledge.from_json(known or {})
+        result = with_knowledge(answer.result, knowledge)
+        limit = view.limit(result)
+        truth = answer.dataset.graph if "truth" in (switches or ()) else None
+        pick = tuple(chosen or ())
+        return (
+            elements(result, view, places, truth=truth, known=knowledge, chosen=pick),
+            heat_figure(result, pick),
+            _warnings(result.warnings),
+            _uncertain(result),
+            _scores(result, answer, limit),
+            count_text(result, view, limit),
+            legend_part(truth is not None),
+            f"{limit:.2f}",
+            python_lines(answer, knowledge, view, limit),
+            _known_part(knowledge),
+            tier_columns(result.names, knowledge),
+        )
+
+    @app.callback(
+        Output("chosen-title", "children"),
+        Output("chosen-text", "children"),
+        Output("arrow-buttons", "hidden"),
+        Output("variable-buttons", "hidden"),
+        Output("scatter-place", "hidden"),
+        Output("scatter", "figure"),
+        Output("require", "className"),
+        Output("forbid", "className"),
+        Output("root", "className"),
+        Input("chosen", "data"),
+        Input("knowledge", "data"),
+        State("session", "data"),
+        prevent_initial_call=True,
+    )
+    def closer(chosen: list[int], known: Any, key: str) -> tuple[Any, ...]:
+        if not chosen:
+            text = "Click an arrow in the graph, a cell of the heat map or a variable."
+            return "Look closer", text, True, True, True, no_update, "", "", ""
+        answer = answer_of(key)
+        knowledge = Knowledge.from_json(known or {})
+        names, before = answer.result.names, answer.result.matrix
+        if len(chosen) == 1:
+            name = names[chosen[0]]
+            on = "on" if name in knowledge.roots else ""
+            return name, "", True, False, False, variable_figure(answer.dataset, chosen[0]), "", "", on
+        i, j = chosen
+        edge = (names[i], names[j])
+        text = f"probability {before[i, j]:.2f}; the other way round {before[j, i]:.2f}"
+        if knowledge:
+            after = with_knowledge(answer.result, knowledge).matrix
+            if after[i, j] != before[i, j]:
+                text += f"; {after[i, j]:.0f} given what you know"
+        marks = ["on" if edge in group else "" for group in (knowledge.required, knowledge.forbidden)]
+        return f"{edge[0]} → {edge[1]}", text, False, True, False, pair_figure(answer.dataset, i, j), *marks, ""
+
+    @app.callback(
+        Output("download", "data"),
+        Input({"type": "take", "kind": ALL}, "n_clicks"),
+        State("session", "data"),
+        State("knowledge", "data"),
+        State("threshold", "value"),
+        State("top", "value"),
+        State("switches", "value"),
+        prevent_initial_call=True,
+    )
+    def take(clicks: list[int | None], key: str, known: Any, threshold: float, top: int | None, switches: Any) -> Any:
+        if not any(clicks) or not isinstance(ctx.triggered_id, dict):
+            return no_update
+        kind = ctx.triggered_id["kind"]
+        answer = answer_of(key)
+        knowledge = Knowledge.from_json(known or {})
+        view = view_of(threshold, top, switches)
+        result = with_knowledge(answer.result, knowledge)
+        limit = view.limit(result)
+        lines = python_lines(answer, knowledge, view, limit)
+        return {"content": file_of(kind, result, limit, view.acyclic, lines), "filename": kind}
+
+    app.clientside_callback(
+        ClientsideFunction("presage", "point"), Output("pointed", "data"), Input("heat", "hoverData")
+    )
+    app.clientside_callback(
+        ClientsideFunction("presage", "fit"), Output("pointed", "data", allow_duplicate=True), Input("places", "data"),
+        prevent_initial_call=True,
+    )  # fmt: skip

@@ -1,0 +1,401 @@
+"""The parts of the page. No behaviour here; callbacks find the parts by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dash_cytoscape as cyto
+from dash import dcc, html
+
+import presage
+from presage.web.sources import MAX_VARIABLES
+from presage.web.view import STYLESHEET
+from presage.web.words import KINDS
+
+__all__ = ["page"]
+
+_GRAPH_TOOLS: dict[str, Any] = {"displaylogo": False, "responsive": True, "displayModeBar": False}
+
+
+def page(
+    *,
+    session: str,
+    models: Sequence[tuple[str, str]],
+    model: str | None,
+    examples: Sequence[str],
+    domains: Sequence[tuple[str, str]],
+    limit: int,
+) -> html.Div:
+    """The whole page of one visitor. models, domains: (name, label). limit: bytes of an upload."""
+    return html.Div(
+        id="page",
+        **{"data-session": session, "data-limit": str(limit)},
+        children=[
+            dcc.Store(id="session", data=session),
+            dcc.Store(id="upload-event"),
+            dcc.Store(id="answer"),
+            dcc.Store(id="knowledge", data={}),
+            dcc.Store(id="chosen", data=[]),
+            dcc.Store(id="places"),
+            dcc.Store(id="tier-move"),
+            dcc.Store(id="pointed"),
+            dcc.Download(id="download"),
+            dcc.Interval(id="tick", interval=400, disabled=True),
+            html.Header(
+                [
+                    html.Div([html.B("Presage"), html.Span("which variable causes which")], className="brand"),
+                    html.Span(f"version {presage.__version__} · everything stays on this machine", className="soft"),
+                ]
+            ),
+            html.Div(
+                className="columns",
+                children=[
+                    html.Aside([_bring(examples, domains, limit), _interventions(), _model(models, model), _run()]),
+                    html.Main([html.Div(id="error", role="alert"), _preview(), _answer()]),
+                ],
+            ),
+        ],
+    )
+
+
+def _step(number: int, title: str, *children: Any) -> html.Section:
+    return html.Section([html.H2([html.Span(str(number), className="number"), title]), *children], className="step")
+
+
+def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: int) -> html.Section:
+    upload = html.Div(
+        [
+            html.Button(
+                [html.B("Drop a table here"), html.Span("or click to choose a file")],
+                id="drop",
+                className="drop",
+                **{"data-role": "data"},
+            ),
+            html.P(
+                f"csv, tsv, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. One column "
+                "per variable, one row per measurement. Uploads are not kept.",
+                className="soft small",
+            ),
+        ]
+    )
+    example = html.Div(
+        [
+            html.Label("Simulated data that comes with Presage, truth included", htmlFor="example"),
+            dcc.Dropdown(id="example", options=list(examples), value="rff", clearable=False, searchable=False),
+            html.Button("Use this example", id="use-example", className="wide"),
+        ]
+    )
+    simulate = html.Div(
+        [
+            html.Label("Domain", htmlFor="domain"),
+            dcc.Dropdown(
+                id="domain",
+                options=[{"value": name, "label": label} for name, label in domains],
+                value="rff",
+                clearable=False,
+            ),
+            _slider("Variables", "sim-d", 2, 60, 1, 12),
+            _slider("Rows", "sim-n", 50, 2000, 50, 400),
+            _slider("Interventional rows, %", "sim-share", 0, 100, 5, 50),
+            html.Label("Seed", htmlFor="sim-seed"),
+            dcc.Input(id="sim-seed", type="number", value=0, min=0, step=1),
+            html.Button("Simulate", id="use-simulation", className="wide"),
+        ]
+    )
+    tabs = dcc.Tabs(
+        id="bring",
+        value="file",
+        children=[
+            dcc.Tab(upload, label="File", value="file"),
+            dcc.Tab(example, label="Example", value="example"),
+            dcc.Tab(simulate, label="Simulate", value="simulate"),
+        ],
+    )
+    return _step(1, "Bring data", tabs)
+
+
+def _slider(label: str, name: str, low: float, high: float, step: float, value: float) -> html.Div:
+    return html.Div(
+        [
+            html.Label(label, htmlFor=name),
+            dcc.Slider(
+                id=name,
+                min=low,
+                max=high,
+                step=step,
+                value=value,
+                marks=None,
+                tooltip={"placement": "top", "always_visible": False},
+            ),
+        ],
+        className="slider",
+    )
+
+
+def _interventions() -> html.Section:
+    return _step(
+        2,
+        "Was anything set from outside?",
+        dcc.Dropdown(
+            id="interventions",
+            options=[{"value": "none", "label": "Nothing: all rows observed"}],
+            value="none",
+            clearable=False,
+        ),
+        html.P(
+            "A column that names each row's target (empty or “control”: none), or a file with 0 and 1 for every cell.",
+            className="soft small",
+        ),
+        html.Div(
+            [
+                html.Button(
+                    [html.B("Drop the mask here"), html.Span("0 and 1, as many rows and columns as the data")],
+                    id="drop-mask",
+                    className="drop",
+                    **{"data-role": "mask"},
+                ),
+                html.P(id="mask-name", className="soft small"),
+            ],
+            id="mask-place",
+            hidden=True,
+        ),
+        html.Div(
+            [html.Label("Layer", htmlFor="layer"), dcc.Dropdown(id="layer", placeholder="X")],
+            id="layer-place",
+            hidden=True,
+        ),
+    )
+
+
+def _model(models: Sequence[tuple[str, str]], model: str | None) -> html.Section:
+    return _step(
+        3,
+        "Choose a model",
+        dcc.Dropdown(
+            id="model",
+            options=[{"value": name, "label": label} for name, label in models],
+            value=model,
+            clearable=False,
+            placeholder="no model was found",
+        ),
+        html.Div(
+            [
+                html.Button("Its card", id="show-card", className="plain"),
+                dcc.Dropdown(
+                    id="counts",
+                    options=[
+                        {"value": "look", "label": "values: look at them"},
+                        {"value": "counts", "label": "values are counts"},
+                        {"value": "real", "label": "treat as real values"},
+                    ],
+                    value="look",
+                    clearable=False,
+                    searchable=False,
+                ),
+            ],
+            className="row",
+        ),
+        html.Div(
+            [
+                html.Button("Close", id="hide-card", className="plain right"),
+                dcc.Loading(dcc.Markdown(id="card", className="card")),
+            ],
+            id="card-place",
+            className="sheet",
+            hidden=True,
+        ),
+    )
+
+
+def _run() -> html.Section:
+    return html.Section(
+        [
+            html.Button("Find causes", id="run", className="primary wide", disabled=True),
+            html.Div(
+                [
+                    html.Div(html.Div(id="bar", className="bar"), className="track"),
+                    html.Div(
+                        [
+                            html.Span(id="stage", className="soft small"),
+                            html.Button("Cancel", id="cancel", className="plain"),
+                        ],
+                        className="row",
+                    ),
+                ],
+                id="progress",
+                hidden=True,
+            ),
+        ],
+        className="step",
+    )
+
+
+def _preview() -> html.Section:
+    return html.Section(
+        [
+            html.H1("Bring a table, get a graph"),
+            html.P(
+                "Give Presage measurements of some variables. It answers with a probability for every arrow between "
+                "two of them, a graph you can edit with what you already know, and warnings where you should not "
+                "trust it. Start with a file of your own, or with an example on the left."
+            ),
+        ],
+        id="preview",
+        className="box",
+    )
+
+
+def _answer() -> html.Div:
+    return html.Div(
+        [
+            html.Div(id="warnings"),
+            html.Section(_controls(), className="box controls"),
+            html.Div(
+                [
+                    html.Section([_graph_head(), _graph()], className="box graph-box"),
+                    html.Section(
+                        [
+                            html.H2("Probability of every arrow"),
+                            dcc.Graph(id="heat", config=_GRAPH_TOOLS, className="heat"),
+                        ],
+                        className="box",
+                    ),
+                ],
+                className="pair",
+            ),
+            html.Div(
+                [
+                    html.Section(_chosen(), className="box", id="chosen-place"),
+                    html.Section(_known(), className="box"),
+                ],
+                className="pair",
+            ),
+            html.Div(
+                [
+                    html.Section([html.H2("Most uncertain arrows"), html.Div(id="uncertain")], className="box"),
+                    html.Section(
+                        [html.H2("Against the truth"), html.Div(id="scores")], className="box", id="scores-place"
+                    ),
+                    html.Section(_take(), className="box"),
+                ],
+                className="triple",
+            ),
+        ],
+        id="result",
+        hidden=True,
+    )
+
+
+def _controls() -> list[Any]:
+    return [
+        html.Div(
+            [
+                html.Label([html.Span("Show arrows above "), html.B(id="threshold-text")], id="threshold-label"),
+                dcc.Slider(
+                    id="threshold",
+                    min=0.01,
+                    max=0.99,
+                    step=0.01,
+                    value=0.5,
+                    marks={0.01: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 0.99: "1"},
+                    updatemode="drag",
+                    allow_direct_input=False,
+                ),
+            ],
+            className="grow",
+        ),
+        html.Div(
+            [
+                html.Label("or the most probable", htmlFor="top"),
+                dcc.Input(id="top", type="number", min=1, step=1, placeholder="all", debounce=0.3),
+            ],
+            className="small-input",
+        ),
+        dcc.Checklist(
+            id="switches",
+            options=[{"value": "acyclic", "label": "without cycles"}, {"value": "truth", "label": "colour by truth"}],
+            value=[],
+            className="switches",
+        ),
+        html.Button("Tidy up", id="tidy", title="Place the variables anew, causes above effects"),
+    ]
+
+
+def _graph_head() -> html.Div:
+    return html.Div([html.H2("Graph"), html.Span(id="count", className="soft small")], className="row")
+
+
+def _graph() -> html.Div:
+    return html.Div(
+        [
+            cyto.Cytoscape(
+                id="graph",
+                layout={"name": "preset", "fit": True, "padding": 24},
+                stylesheet=STYLESHEET,
+                elements=[],
+                minZoom=0.15,
+                maxZoom=3.0,
+                wheelSensitivity=0.3,
+                responsive=True,
+                style={"width": "100%", "height": "100%"},
+            ),
+            html.Div(id="legend", className="legend"),
+        ],
+        className="graph",
+    )
+
+
+def _chosen() -> list[Any]:
+    return [
+        html.H2("Look closer", id="chosen-title"),
+        html.P(
+            "Click an arrow in the graph, a cell of the heat map or a variable.", id="chosen-text", className="soft"
+        ),
+        html.Div(
+            [
+                html.Button("It exists", id="require", title="You know that this arrow exists"),
+                html.Button("It does not exist", id="forbid", title="You know that there is no such arrow"),
+                html.Button("Turn it around", id="turn", title="Look at the opposite arrow"),
+                html.Button("I do not know", id="forget", title="Leave it to the data"),
+            ],
+            id="arrow-buttons",
+            className="row buttons",
+            hidden=True,
+        ),
+        html.Div(
+            [
+                html.Button("Nothing here causes it", id="root"),
+                html.Button("I do not know", id="unroot"),
+            ],
+            id="variable-buttons",
+            className="row buttons",
+            hidden=True,
+        ),
+        html.Div(dcc.Graph(id="scatter", config=_GRAPH_TOOLS, className="scatter"), id="scatter-place", hidden=True),
+    ]
+
+
+def _known() -> list[Any]:
+    return [
+        html.H2("What you know"),
+        html.P(
+            "Say of an arrow that it exists or not; the answer follows at once. If some variables come before others, "
+            "drag them into tiers: nothing in a tier is caused by a later one.",
+            className="soft small",
+        ),
+        html.Div(id="known-error", role="alert"),
+        html.Div(id="known-list"),
+        html.Div(id="tiers", className="tiers"),
+    ]
+
+
+def _take() -> list[Any]:
+    return [
+        html.H2("Take it away"),
+        html.Div(
+            [html.Button(kind, id={"type": "take", "kind": kind}) for kind in KINDS], className="row buttons takes"
+        ),
+        html.P("The same answer in Python:", className="soft small"),
+        html.Pre(id="lines"),
+    ]

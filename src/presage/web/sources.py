@@ -1,0 +1,255 @@
+"""Where data comes from: a file, a bundled example or a simulation. Each knows the Python that brings the same data."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from presage.datasets import load_example
+from presage.domain.catalog import simulate
+from presage.errors import ConfigError, DataError, PresageError
+from presage.inputs import Inputs, Table, read_inputs, read_table
+from presage.types import Dataset
+
+__all__ = ["MAX_VARIABLES", "Example", "Preview", "Simulation", "Source", "Upload"]
+
+MAX_VARIABLES = 300
+"""More than this cannot be looked at on one page; the command line has no such limit."""
+_SHOWN_ROWS, _SHOWN_COLUMNS = 6, 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """The beginning of a table, and what can be chosen about it."""
+
+    title: str
+    facts: str
+    columns: list[str]
+    rows: list[list[str]]
+    more_columns: int = 0
+    intervention_columns: list[str] = field(default_factory=list)
+    """Columns that could say what was intervened on: text columns first, then the others."""
+    guess: str | None = None
+    """The one that a user most likely means."""
+    has_mask: bool = False
+    layers: list[str] = field(default_factory=list)
+
+
+class Source:
+    """Data before anything is asked of it."""
+
+    preview: Preview
+
+    def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
+        """The checked dataset and what is odd about it; a `DataError` with one sentence if it cannot be used."""
+        raise NotImplementedError
+
+    def code(self) -> str:
+        """A Python expression of the data."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps in memory."""
+        return 0
+
+
+class Upload(Source):
+    """A user's file, kept in memory; it touches the disk only while it is read."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.name = Path(name.replace("\\", "/")).name or "data.csv"
+        self.content = content
+        self.preview = self._look()
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps in memory."""
+        return len(self.content)
+
+    def code(self) -> str:
+        """A Python expression of the data."""
+        return repr(self.name)
+
+    def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
+        """The checked dataset; `interventions` is a column's name, another `Upload` with a mask, or None."""
+        with _Folder() as folder:
+            path = folder.put(self)
+            given = interventions
+            if isinstance(interventions, Upload):
+                given = folder.put(interventions, "mask-" if interventions.name == self.name else "")
+            found = read_inputs(path, given, counts=counts, layer=layer)
+        _check_size(found.dataset.d)
+        return found
+
+    def _look(self) -> Preview:
+        with _Folder() as folder:
+            path = folder.put(self)
+            table = read_table(path)
+            layers = _layers(path)
+        n, d = table.values.shape
+        columns = [*table.text, *table.names][:_SHOWN_COLUMNS]
+        cells = [[_cell(table, name, row) for name in columns] for row in range(min(n, _SHOWN_ROWS))]
+        labels = [name for name in table.labels if name not in table.text]
+        choices = [*table.text, *labels, *table.names[:200]]
+        return Preview(
+            title=self.name,
+            facts=f"{n:,} rows, {d:,} columns of numbers" + (f", {len(table.text)} of text" if table.text else ""),
+            columns=columns,
+            rows=cells,
+            more_columns=len(table.text) + len(table.names) - len(columns),
+            intervention_columns=choices,
+            guess=_guess(table),
+            has_mask=table.interventions is not None,
+            layers=layers,
+        )
+
+
+@dataclass(frozen=True)
+class _Known(Source):
+    """Data that comes as a `Dataset` with its truth."""
+
+    def dataset(self) -> Dataset:
+        raise NotImplementedError
+
+    def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
+        """The dataset; its interventions are its own unless a mask is given."""
+        if isinstance(interventions, Upload):
+            with _Folder() as folder:
+                return read_inputs(self.dataset(), folder.put(interventions), counts=counts)
+        return read_inputs(self.dataset(), counts=counts)
+
+    def _show(self, title: str, dataset: Dataset) -> Preview:
+        touched = int(dataset.interventions.any(axis=1).sum())
+        edges = 0 if dataset.graph is None else int(dataset.graph.sum())
+        columns = list(dataset.names[:_SHOWN_COLUMNS])
+        return Preview(
+            title=title,
+            facts=f"{dataset.n:,} rows, {touched:,} of them interventional; {dataset.d} variables, "
+            f"{'counts' if dataset.kind == 'counts' else 'real values'}, {edges} true edges known",
+            columns=columns,
+            rows=[[_number(v) for v in dataset.x[row, : len(columns)]] for row in range(min(dataset.n, _SHOWN_ROWS))],
+            more_columns=dataset.d - len(columns),
+            has_mask=touched > 0,
+        )
+
+
+@dataclass(frozen=True)
+class Example(_Known):
+    """A dataset that comes with the package."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "preview", self._show(f"Bundled example {self.name}", self.dataset()))
+
+    def dataset(self) -> Dataset:
+        """The dataset."""
+        return load_example(self.name)
+
+    def code(self) -> str:
+        """A Python expression of the data."""
+        return f"presage.load_example({self.name!r})"
+
+
+@dataclass(frozen=True)
+class Simulation(_Known):
+    """A dataset drawn from a domain; drawn once, then kept."""
+
+    domain: str
+    d: int
+    n: int
+    share: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.d <= MAX_VARIABLES or not 2 <= self.n <= 100_000:
+            raise ConfigError(f"a simulation here has 2 to {MAX_VARIABLES} variables and 2 to 100,000 rows")
+        if not 0.0 <= self.share <= 1.0:
+            raise ConfigError("the interventional share lies between 0 and 100 %")
+        drawn = simulate(self.domain, d=self.d, n=self.n, n_interventional=self.interventional, seed=self.seed)
+        object.__setattr__(self, "_drawn", drawn)
+        object.__setattr__(self, "preview", self._show(f"Simulated from {self.domain}", drawn))
+
+    @property
+    def interventional(self) -> int:
+        """Number of interventional rows."""
+        return round(self.share * self.n)
+
+    def dataset(self) -> Dataset:
+        """The dataset."""
+        return self._drawn  # type: ignore[attr-defined, no-any-return]  # set above
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps in memory."""
+        return 10 * self.d * self.n
+
+    def code(self) -> str:
+        """A Python expression of the data."""
+        return (
+            f"presage.simulate({self.domain!r}, d={self.d}, n={self.n}, "
+            f"n_interventional={self.interventional}, seed={self.seed})"
+        )
+
+
+class _Folder:
+    """Uploads as files for as long as they are read; errors speak of their names, not of the folder."""
+
+    def __enter__(self) -> _Folder:
+        self._folder = tempfile.TemporaryDirectory(prefix="presage-")
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._folder.cleanup()
+        if isinstance(error, PresageError):
+            raise type(error)(str(error).replace(f"{self._folder.name}/", "")) from error
+
+    def put(self, upload: Upload, prefix: str = "") -> str:
+        path = Path(self._folder.name) / f"{prefix}{upload.name}"
+        path.write_bytes(upload.content)
+        return str(path)
+
+
+def _layers(path: str) -> list[str]:
+    if not path.lower().endswith(".h5ad"):
+        return []
+    import h5py
+
+    with h5py.File(path) as file:
+        return [name for name in file.get("layers", {}) if not name.startswith("interventions")]
+
+
+def _check_size(d: int) -> None:
+    if d > MAX_VARIABLES:
+        raise DataError(
+            f"the table has {d:,} variables, and this page shows up to {MAX_VARIABLES}: keep the columns "
+            "you care about (for genes, the most variable ones), or use `presage discover`, which has no such limit"
+        )
+
+
+def _guess(table: Table) -> str | None:
+    """A text column whose entries are mostly names of variables, or that is called like interventions."""
+    names = set(table.names)
+    for name, entries in table.labels.items():
+        seen = {str(entry) for entry in entries[:5000] if entry is not None}
+        if seen & names:
+            return name
+    words = ("intervention", "target", "perturbation", "knockout", "guide")
+    return next((name for name in table.labels if any(word in name.lower() for word in words)), None)
+
+
+def _cell(table: Table, name: str, row: int) -> str:
+    if name in table.labels and name not in table.names:
+        value = table.labels[name][row]
+        return "" if value is None or value != value else str(value)
+    return _number(table.values[row, table.names.index(name)])
+
+
+def _number(value: Any) -> str:
+    value = float(value)
+    return "" if np.isnan(value) else f"{value:.4g}"

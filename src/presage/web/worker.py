@@ -1,0 +1,75 @@
+"""The other side of a run: a process that answers one question after the other and says how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from presage.errors import PresageError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from presage.hub import Model
+
+__all__ = ["answer", "main", "watched"]
+
+Say = Callable[[str, float], None]
+
+
+def main(pipe: Connection) -> None:
+    """Answer tasks from the pipe until it closes, by ("stage", text, share), ("done", result) or ("failed", text)."""
+    import signal
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the server, which then stops us
+    torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # leave something for the page itself
+    while True:
+        try:
+            task = pipe.recv()
+        except EOFError:
+            return
+        try:
+            result = answer(task, lambda stage, share: pipe.send(("stage", stage, share)))
+            pipe.send(("done", result))
+        except PresageError as error:
+            pipe.send(("failed", str(error)))
+        except MemoryError:
+            pipe.send(("failed", "the data does not fit into this machine's memory; use fewer rows or variables"))
+
+
+def answer(task: dict[str, Any], say: Say) -> Any:
+    """`discover` with reports on its way: task holds dataset, model, counts."""
+    say("loading the model", 0.0)
+    from presage.discovery import discover
+    from presage.hub import load_model
+
+    model = load_model(task["model"])
+    say("reading the table", 0.05)
+    with watched(model, lambda share: say("the network reads the data", 0.1 + 0.9 * share)):
+        return discover(task["dataset"], model=model, counts=task["counts"])
+
+
+@contextmanager
+def watched(model: Model, tell: Callable[[float], None]) -> Iterator[None]:
+    """Report the share of the network's layers that have worked, in steps of at least two percent."""
+    layers = [module for module in model.network.modules() if not list(module.children())]
+    waiting = set(map(id, layers))
+    last = 0.0
+
+    def note(layer: Any, given: Any, result: Any) -> None:
+        nonlocal last
+        waiting.discard(id(layer))
+        share = 1.0 - len(waiting) / max(len(layers), 1)
+        if share >= last + 0.02:
+            last = share
+            tell(share)
+
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

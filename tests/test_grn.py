@@ -166,25 +166,25 @@ def test_knockdown_halves_production() -> None:
 
 
 def test_stepping_all_genes_at_once_agrees_with_gene_after_gene() -> None:
-    rng = np.random.default_rng(6)
+    rng, types, cells = np.random.default_rng(6), 150, 150
     graph = np.triu(rng.random((6, 6)) < 0.5, k=1).astype(int)
     strength = rng.uniform(2, 5, (6, 6)) * rng.choice([-1, 1], (6, 6))
-    kinetics = Kinetics(strength=strength, basal=np.repeat(rng.uniform(4, 8, (6, 1)), 60, axis=1), decay=DECAY)
-    layout = Layout(target=np.repeat([-1, 1], 60 * 60), cell_type=np.arange(2 * 60 * 60) % 60)
+    kinetics = Kinetics(strength=strength, basal=np.repeat(rng.uniform(4, 8, (6, 1)), types, axis=1), decay=DECAY)
+    layout = Layout(target=np.repeat([-1, 1], types * cells), cell_type=np.arange(2 * types * cells) % types)
     one, two = (
         simulate_expression(np.random.default_rng(7), graph, kinetics, layout, cyclic=cyclic).astype(np.float64)
         for cyclic in (False, True)
     )
     for target in (-1, 1):
-        left = by_target(one, layout, target).reshape(60, 60, 6).mean(axis=0)  # [types, genes]
-        right = by_target(two, layout, target).reshape(60, 60, 6).mean(axis=0)
-        error = np.sqrt((left.var(axis=0) + right.var(axis=0)) / 60)
+        left = by_target(one, layout, target).reshape(cells, types, 6).mean(axis=0)  # [types, genes]
+        right = by_target(two, layout, target).reshape(cells, types, 6).mean(axis=0)
+        error = np.sqrt((left.var(axis=0) + right.var(axis=0)) / types)
         assert (np.abs(left.mean(axis=0) - right.mean(axis=0)) < 4.5 * error + 1e-9).all()
         ratio = by_target(one, layout, target).std(axis=0) / np.maximum(
             by_target(two, layout, target).std(axis=0), 1e-9
         )
         moving = np.arange(6) != target
-        assert (np.abs(ratio[moving] - 1) < 0.12).all()
+        assert (np.abs(ratio[moving] - 1) < 0.1).all()  # some 2000 independent states: 2 % error
 
 
 def test_cycles_need_the_option_and_then_settle() -> None:
@@ -296,13 +296,16 @@ def test_agrees_with_the_public_implementation() -> None:
     spec.loader.exec_module(compare)
     stored = json.loads((HERE / "data" / "grn_avici.json").read_text())
     assert stored["datasets"] == 200
-    scores = []
+    scores, along_edges = [], []
     for name, case in compare.CASES.items():
-        mine = compare.ours(case, compare.MEASURED[name], 200, seed=1)
+        mine = compare.ours(case, compare.MEASURED[name], 500, seed=1)
         for key, public in stored["cases"][name].items():
             mean, error = compare.mean_and_error(mine[key])
             z = compare.z_scores(np.array(public["mean"]), np.array(public["error"]), mean, error)
             assert np.abs(z).max() < 5, (name, key)
             scores.append(z)
-    together = np.concatenate(scores)
-    assert np.sqrt(np.mean(together**2)) < 1.25
+            if key == "wild type":  # correlations of regulators with their targets: sensitive to the delay of effects
+                places = [compare.labels(case["d"]).index(f"correlation {i} {j}") for i, j in case["edges"]]
+                along_edges.append(z[places])
+    for parts, limit in ((scores, 1.2), (along_edges, 1.4)):
+        assert np.sqrt(np.mean(np.concatenate(parts) ** 2)) < limit

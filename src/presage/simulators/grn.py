@@ -163,8 +163,11 @@ def simulate_expression(
 
     All cells of one target (or of none) form an experiment: one trajectory per cell type, whose cells are snapshots
     at random times of its last 15 m steps, m the most cells that a type has there. half_response: the mean of a
-    regulator over all cell types within each experiment, or once within the wild type. cyclic: step all genes at
-    once, so that the graph may have cycles.
+    regulator over all cell types within each experiment, or once within the wild type.
+
+    Genes are stepped one after the other, each 10 steps longer than the genes it acts on, and effects arrive that much
+    later: so does the public code of the paper. cyclic: step all genes at once, without delays, so that the graph may
+    have cycles; slower.
     """
     _check_choice("half_response", half_response, ("experiment", "wild_type"))
     _check_choice("perturbation", perturbation, tuple(FACTOR))

@@ -126,7 +126,8 @@ def run(
 ):
     """Expression of the cells [d, m] and mean expression per experiment [d, E], gene after gene.
 
-    A gene starts `warm * height` steps before the window, so that it moves before the genes it acts on.
+    A gene starts `warm * height` steps before the window. Step s of a gene answers to step s of its regulators, both
+    counted from their own start, so effects arrive with a delay of `warm` steps per level, as in the public code.
     """
     d, lanes = basal.shape
     tallest = 0
@@ -166,7 +167,8 @@ def run(
             _spread(x, made)
             for e in range(first_parent[j], first_parent[j + 1]):
                 i = parents[e]
-                _add(made, strength[e], activation[slot[i], begin:])
+                head = before - warm * height[i] * lanes  # both from their own start: see the delay above
+                _add(made, strength[e], activation[slot[i], head : head + made.size])
                 _activate(lane_mean[i], lane_half[i], hill[i], share)
                 _add(x, strength[e], share)
         _scale(factor[j], made)

@@ -110,7 +110,7 @@ class TrainConfig:
     pairs: int = 7200
     least: int = 8
     most: int = 32
-    memory: float = 2.0
+    memory: float = 0.75
     rows: RowsConfig = field(default_factory=RowsConfig)
     buffer: BufferConfig = field(default_factory=lambda: BufferConfig(capacity=64, rows_factor=1.0))
     optim: OptimConfig = OptimConfig()

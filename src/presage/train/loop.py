@@ -271,6 +271,7 @@ class Trainer:
             return {}
         self.average.copy_to(self.judged)
         scores = validator.judge(self.judged)
+        extra = {"bf16_gap": validator.precision_gap(self.judged)} if self.config.precision == "bf16" else {}
         self.progress.clock()
         entry = {
             "event": "validation",
@@ -279,6 +280,7 @@ class Trainer:
             "minutes": round(self.progress.seconds / 60.0, 3),
             "core_minutes": round(self.progress.cpu_seconds / 60.0, 3),
             **scores,
+            **extra,
         }
         self._log(entry)
         self.report(entry)

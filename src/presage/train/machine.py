@@ -27,7 +27,7 @@ def keep_freed_memory() -> bool:
     try:
         libc = ctypes.CDLL("libc.so.6")
         # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD of malloc.h
-        return bool(libc.mallopt(-3, 1 << 30) and libc.mallopt(-1, 2**31 - 1) and libc.mallopt(-2, 1 << 26))
+        return bool(libc.mallopt(-3, 1 << 25) and libc.mallopt(-1, 2**31 - 1) and libc.mallopt(-2, 1 << 26))
     except (OSError, AttributeError):
         return False
 

@@ -37,6 +37,15 @@ class Validator:
                 for k in range(len(batch))
             ]
 
+    def precision_gap(self, network: Network) -> float:
+        """Largest difference bf16 makes to an edge probability of the first dataset: the check of that option."""
+        x, u, _ = next(iter(self.sets.values()))[0]
+        device = next(network.parameters()).device
+        exact = torch.sigmoid(network.predict(x.to(device), u.to(device)))
+        with torch.autocast(device.type, torch.bfloat16):
+            rough = torch.sigmoid(network.predict(x.to(device), u.to(device)))
+        return float((exact - rough).abs().max())
+
     def judge(self, network: Network) -> dict[str, float]:
         """Mean AUPRC and F1 under the names auprc_obs, f1_obs, auprc_int, f1_int."""
         device = next(network.parameters()).device

@@ -142,6 +142,16 @@ def test_cards_come_from_the_records(file: Path) -> None:
     assert "no summaries" in text
 
 
+def test_what_cannot_fit_is_refused_with_what_would(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(file)
+    monkeypatch.setattr(presage.hub, "_available_memory", lambda: 2.0 * 2**30)
+    monkeypatch.setattr(presage.hub, "_bytes_per_pair", lambda network: 2.0**28)
+    with pytest.raises(DataError, match=r"^5 variables need about 6 GiB of memory, but 2 GiB .* about 2 variables"):
+        model.probabilities(data()[0])
+    monkeypatch.setattr(presage.hub, "_available_memory", lambda: None)
+    assert model.probabilities(data()[0]).shape == (5, 5)
+
+
 def test_unusable_kinds_are_refused() -> None:
     with pytest.raises(ModelFileError, match="neither 'real' nor 'counts'"):
         Model(tiny_network(), {"kind": "words"})

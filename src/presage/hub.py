@@ -98,6 +98,7 @@ class Model:
         return self._sigmoid(self._predict(prepared, rows))
 
     def _predict(self, prepared: Prepared, rows: int | None) -> np.ndarray:
+        _refuse_what_cannot_fit(prepared.x.shape[1], _bytes_per_pair(self.network), _available_memory())
         try:
             logits = self.network.predict(*prepared, rows=rows)
         except (MemoryError, RuntimeError) as error:
@@ -105,8 +106,7 @@ class Model:
                 raise
             n, d = prepared.x.shape
             raise DataError(
-                f"{n:,} rows x {d:,} variables do not fit into memory; the need grows with the square of the number of "
-                f"variables: ask about {d // 2:,} or fewer of them at a time"
+                f"{n:,} rows x {d:,} variables do not fit into memory; ask about fewer variables at a time"
             ) from error
         return logits.double().numpy()
 
@@ -124,6 +124,34 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {self.kind}, {self.card.parameters:,} parameters)"
+
+
+def _bytes_per_pair(network: Network) -> float:
+    """About how much working memory a pair network takes for each ordered pair of variables (measured); else 0."""
+    config: Any = network.config
+    if config.net != "pair":
+        return 0.0
+    return 4.0 * (1.2 * (config.outer**2 + config.outer_hit**2) + 17.0 * config.width)
+
+
+def _available_memory() -> float | None:
+    """Bytes that can be had without pushing others out, where the system tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def _refuse_what_cannot_fit(d: int, per_pair: float, available: float | None) -> None:
+    """Better a sentence than a process that the system ends."""
+    if available is None or per_pair * d * d <= max(available, 1e9):
+        return
+    fits = int((available / per_pair) ** 0.5)
+    raise DataError(
+        f"{d:,} variables need about {per_pair * d * d / 2**30:.0f} GiB of memory, but {available / 2**30:.0f} GiB are "
+        f"available; about {fits:,} variables would fit"
+    )
 
 
 def _temperature(value: Any, name: str) -> float | None:

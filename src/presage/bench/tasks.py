@@ -68,8 +68,25 @@ def _files(folders: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py")))
 
 
+_SCM_CODE = (
+    "components.py",
+    "domain/spec.py",
+    "graphs/ops.py",
+    "graphs/random.py",
+    "rng.py",
+    "simulators/draws.py",
+    "simulators/interventions.py",
+    "simulators/mechanisms.py",
+    "simulators/noise.py",
+    "simulators/scm.py",
+)
+"""All that draws a dataset of a structural causal model; the gene simulator is no part of it."""
+
+
 @cache
-def _simulator_version() -> str:
+def _simulator_version(kind: str) -> str:
+    if kind == "ScmDomain":
+        return code_version(*_SCM_CODE)
     return code_version(*_files(("graphs", "simulators", "domain")), "components.py", "rng.py")
 
 
@@ -90,7 +107,8 @@ def instance_key(task: Task) -> str:
         return _digest(["sachs", setting.section])
     sizes = [setting.d, setting.n, setting.n_interventional]
     address = [task.seed, task.stream, task.instance]
-    return _digest([_domain_json(setting.domain), sizes, address, _simulator_version()])
+    domain = _domain_json(setting.domain)
+    return _digest([domain, sizes, address, _simulator_version(domain["type"])])
 
 
 def task_key(task: Task) -> str | None:

@@ -5,7 +5,7 @@ summaries: each one's location and scale given the size of the dataset, its dist
 mixture of all of them together. The result is plain JSON data that travels in the model file.
 
 The score of a dataset is its surprise (minus log density) on a scale where 0 is the median of the training domain and
-1 the level that 97.5 % of fresh datasets of the training domain stay below. Above 1 the check fires.
+1 the level that 95 % of fresh datasets of the training domain stay below. Above 1 the check fires.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from presage.types import Dataset
 __all__ = ["Finding", "ForeignReport", "compare", "fit_summaries"]
 
 VERSION = 1
-_LEVEL = 0.975
+_LEVEL = 0.95
 _QUANTILES = (
     0.002,
     0.005,

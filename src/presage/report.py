@@ -138,7 +138,7 @@ def _foreign(report: ForeignReport | None) -> str:
     if report is None:
         return f"{title}<p>This model carries no summaries of its training domain, so this was not checked.</p>"
     verdict = "foreign to the model" if report.fires else "usual"
-    text = f"<p>Score {report.score:.2f}: {verdict} (97.5 % of training-domain datasets score below 1).</p>"
+    text = f"<p>Score {report.score:.2f}: {verdict} (95 % of training-domain datasets score below 1).</p>"
     if not report.findings:
         return f"{title}{text}<p>No single property lies outside its usual range.</p>"
     rows = "".join(

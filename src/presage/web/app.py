@@ -44,7 +44,7 @@ def create_app(
         update_title="",
         serve_locally=True,
         suppress_callback_exceptions=True,
-        add_log_handler=False,
+        add_log_handler=True,
     )
     app.server.config["MAX_CONTENT_LENGTH"] = limit + (1 << 20)
 

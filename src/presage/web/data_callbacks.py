@@ -245,10 +245,11 @@ def register(app: Dash, context: Context) -> None:
         if not job.over:
             stage = f"{sentence(job.stage)[:-1]}, {job.seconds:.0f} s"
             return False, False, no_update, True, stage, {"width": f"{2 + 98 * job.share:.0f}%"}, no_update
-        session.job = None
+        # The browser drops an answer that a newer tick has overtaken, so the end of a run is told as often as asked.
         if job.status == "cancelled":
             return (*over, "The run was cancelled.", False, "", {"width": "0%"}, no_update)
         if job.status == "failed":
             return (*over, sentence(job.error), False, "", {"width": "0%"}, no_update)
-        session.answer = finish(job, *job.pending)
-        return (*over, None, False, "", {"width": "100%"}, {"number": session.answer.number, "took": job.seconds})
+        if session.answer is None or session.answer.number != job.pending[0].number:
+            session.answer = finish(job, *job.pending)
+        return (*over, None, False, "", {"width": "100%"}, {"number": session.answer.number})

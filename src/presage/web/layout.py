@@ -336,7 +336,6 @@ def _graph() -> html.Div:
                 elements=[],
                 minZoom=0.15,
                 maxZoom=3.0,
-                wheelSensitivity=0.3,
                 responsive=True,
                 style={"width": "100%", "height": "100%"},
             ),

@@ -11,6 +11,7 @@ from presage.graphs.ops import is_acyclic
 from presage.knowledge import Knowledge
 from presage.result import Result
 from presage.web.data_callbacks import Context
+from presage.web.layout import data
 from presage.web.sessions import Answer, with_knowledge
 from presage.web.view import (
     EXTRA,
@@ -44,31 +45,31 @@ def tell(
     known: dict[str, Any], what: str, names: tuple[str, ...], chosen: list[int], move: dict[str, Any]
 ) -> Knowledge:
     """Knowledge after a click: require, forbid or forget an arrow, root or unroot a variable, move one into a tier."""
-    data = {key: [*map(_plain, known.get(key, []))] for key in ("required", "forbidden", "tiers", "roots")}
+    facts = {key: [*map(_plain, known.get(key, []))] for key in ("required", "forbidden", "tiers", "roots")}
     if what in ("require", "forbid", "forget") and len(chosen) == 2:
         edge = [names[chosen[0]], names[chosen[1]]]
         for key in ("required", "forbidden"):
-            data[key] = [other for other in data[key] if other != edge]
+            facts[key] = [other for other in facts[key] if other != edge]
         if what != "forget":
-            data[f"{what}d" if what == "require" else "forbidden"].append(edge)
+            facts[f"{what}d" if what == "require" else "forbidden"].append(edge)
     elif what in ("root", "unroot") and len(chosen) == 1:
         name = names[chosen[0]]
-        data["roots"] = [other for other in data["roots"] if other != name] + ([name] if what == "root" else [])
+        facts["roots"] = [other for other in facts["roots"] if other != name] + ([name] if what == "root" else [])
     elif what == "drop":
-        data["required"] = [edge for edge in data["required"] if edge != move.get("required")]
-        data["forbidden"] = [edge for edge in data["forbidden"] if edge != move.get("forbidden")]
-        data["roots"] = [name for name in data["roots"] if name != move.get("root")]
+        facts["required"] = [edge for edge in facts["required"] if edge != move.get("required")]
+        facts["forbidden"] = [edge for edge in facts["forbidden"] if edge != move.get("forbidden")]
+        facts["roots"] = [name for name in facts["roots"] if name != move.get("root")]
     elif what == "tier":
-        tiers = [[name for name in tier if name != move["name"]] for tier in data["tiers"]]
+        tiers = [[name for name in tier if name != move["name"]] for tier in facts["tiers"]]
         place = int(move["tier"])
         if place >= len(tiers):
             tiers.append([move["name"]])
         elif place >= 0:
             tiers[place].append(move["name"])
-        data["tiers"] = [tier for tier in tiers if tier]
+        facts["tiers"] = [tier for tier in tiers if tier]
     elif what == "no-tiers":
-        data["tiers"] = []
-    return Knowledge.from_json(data)
+        facts["tiers"] = []
+    return Knowledge.from_json(facts)
 
 
 def _plain(item: Any) -> Any:
@@ -87,10 +88,10 @@ def tier_columns(names: tuple[str, ...], known: Knowledge | None) -> list[Any]:
         html.Div(
             [
                 html.H3(title),
-                *(html.Span(name, className="chip", title=name, **{"data-name": name}) for name in members),
+                *(html.Span(name, className="chip", title=name, **data(name=name)) for name in members),
             ],
             className="tier",
-            **{"data-tier": str(number)},
+            **data(tier=number),
         )
         for title, number, members in columns
     ]
@@ -148,7 +149,7 @@ def _scores(result: Result, answer: Answer, limit: float) -> Any:
     if answer.dataset.graph is None:
         return None
     rows = [
-        html.Tr([html.Td(html.B(name)), html.Td(value, className="number-cell"), html.Td(meaning)])
+        html.Tr([html.Td(name), html.Td(value, className="number-cell")], title=meaning)
         for name, value, meaning in scores(result, answer.dataset.graph, limit)
     ]
     return html.Table(html.Tbody(rows), className="scores")

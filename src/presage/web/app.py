@@ -69,7 +69,7 @@ def create_app(
 
 def _offered(extra: Sequence[str]) -> list[tuple[str, str]]:
     """Names of models with what they are; bad ones are refused before anything starts."""
-    found = [(name, f"{name}: {load_model(name).name}") for name in extra]
+    found = [(name, f"{load_model(name).name} ({Path(name).name})") for name in extra]
     table = models()
     names = sorted(table["name"], key=lambda name: (name != "scm", name))
     about = dict(zip(table["name"], table["about"], strict=True))

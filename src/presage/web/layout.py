@@ -13,9 +13,9 @@ from presage.web.sources import MAX_VARIABLES
 from presage.web.view import STYLESHEET
 from presage.web.words import KINDS
 
-__all__ = ["page"]
+__all__ = ["data", "page"]
 
-_GRAPH_TOOLS: dict[str, Any] = {"displaylogo": False, "responsive": True, "displayModeBar": False}
+_GRAPH_TOOLS: Any = {"displaylogo": False, "displayModeBar": False}
 
 
 def page(
@@ -30,7 +30,7 @@ def page(
     """The whole page of one visitor. models, domains: (name, label). limit: bytes of an upload."""
     return html.Div(
         id="page",
-        **{"data-session": session, "data-limit": str(limit)},
+        **data(session=session, limit=limit),
         children=[
             dcc.Store(id="session", data=session),
             dcc.Store(id="upload-event"),
@@ -59,6 +59,11 @@ def page(
     )
 
 
+def data(**marks: object) -> dict[str, Any]:
+    """Attributes data-... of an element, for the script of the page."""
+    return {f"data-{name}": str(value) for name, value in marks.items()}
+
+
 def _step(number: int, title: str, *children: Any) -> html.Section:
     return html.Section([html.H2([html.Span(str(number), className="number"), title]), *children], className="step")
 
@@ -70,7 +75,7 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
                 [html.B("Drop a table here"), html.Span("or click to choose a file")],
                 id="drop",
                 className="drop",
-                **{"data-role": "data"},
+                **data(role="data"),
             ),
             html.P(
                 f"csv, tsv, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. One column "
@@ -106,6 +111,7 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
     tabs = dcc.Tabs(
         id="bring",
         value="file",
+        mobile_breakpoint=0,
         children=[
             dcc.Tab(upload, label="File", value="file"),
             dcc.Tab(example, label="Example", value="example"),
@@ -153,7 +159,7 @@ def _interventions() -> html.Section:
                     [html.B("Drop the mask here"), html.Span("0 and 1, as many rows and columns as the data")],
                     id="drop-mask",
                     className="drop",
-                    **{"data-role": "mask"},
+                    **data(role="mask"),
                 ),
                 html.P(id="mask-name", className="soft small"),
             ],
@@ -253,11 +259,13 @@ def _answer() -> html.Div:
             html.Section(_controls(), className="box controls"),
             html.Div(
                 [
-                    html.Section([_graph_head(), _graph()], className="box graph-box"),
+                    html.Section(
+                        [_graph_head(), _graph(), html.Div(id="legend", className="legend")], className="box graph-box"
+                    ),
                     html.Section(
                         [
                             html.H2("Probability of every arrow"),
-                            dcc.Graph(id="heat", config=_GRAPH_TOOLS, className="heat"),
+                            dcc.Graph(id="heat", config=_GRAPH_TOOLS, responsive=True, style={"height": "540px"}),
                         ],
                         className="box",
                     ),
@@ -339,7 +347,6 @@ def _graph() -> html.Div:
                 responsive=True,
                 style={"width": "100%", "height": "100%"},
             ),
-            html.Div(id="legend", className="legend"),
         ],
         className="graph",
     )
@@ -371,7 +378,11 @@ def _chosen() -> list[Any]:
             className="row buttons",
             hidden=True,
         ),
-        html.Div(dcc.Graph(id="scatter", config=_GRAPH_TOOLS, className="scatter"), id="scatter-place", hidden=True),
+        html.Div(
+            dcc.Graph(id="scatter", config=_GRAPH_TOOLS, responsive=True, style={"height": "340px"}),
+            id="scatter-place",
+            hidden=True,
+        ),
     ]
 
 

@@ -77,9 +77,8 @@ def elements(
 ) -> list[dict[str, Any]]:
     """Cytoscape's nodes and edges. Edges carry the class right, extra or missed where the truth is known."""
     graph = view.graph(result)
-    linked = graph.any(axis=0) | graph.any(axis=1)
-    if truth is not None:
-        linked |= (truth != 0).any(axis=0) | (truth != 0).any(axis=1)
+    both = graph if truth is None else graph + truth
+    linked = np.asarray(both.any(axis=0) | both.any(axis=1))
     roots = set(known.roots) if known else set()
     nodes: list[dict[str, Any]] = []
     for j, name in enumerate(result.names):

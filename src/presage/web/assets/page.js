@@ -119,6 +119,11 @@
     window.presageGraph = graph;
   }
   setInterval(watchGraph, 700);
+  let resized = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(() => { const graph = cy(); if (graph) { graph.resize(); graph.fit(undefined, 26); } }, 250);
+  });
 
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.presage = {

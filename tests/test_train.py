@@ -397,3 +397,15 @@ def test_command_line(tmp_path, capsys):
     assert presage_command(["train", "--domain", "rff", "--out", str(tmp_path / "new")]) == 2
     assert "budget" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_gene_configuration_is_read_in_a_fresh_process(tmp_path):
+    """The parts of the gene domain must be known without anybody having asked for that domain."""
+    (tmp_path / "config.json").write_text(json.dumps(_config(domain="grn").to_json()))
+    program = f"""
+import json
+from presage.train.config import TrainConfig
+print(TrainConfig.from_json(json.load(open({str(tmp_path / "config.json")!r}))).domain.kind)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "counts"

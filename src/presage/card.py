@@ -104,7 +104,8 @@ def _inline(value: Any) -> str:
 
 
 def _domain_lines(data: Mapping[str, Any]) -> list[str]:
-    import presage.domain.catalog  # noqa: F401 - the parts of domains register themselves
+    import presage.domain.catalog
+    import presage.domain.genes  # noqa: F401 - the parts of domains register themselves
 
     try:
         domain = from_json(dict(data))

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import presage.domain.genes  # noqa: F401 - its parts must be known when a configuration is read back
 from presage.components import from_json, to_json
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.domain.catalog import get_domain

@@ -32,10 +32,10 @@ def gies(problem: Problem) -> Answer:
 
 
 def _score(data: list[np.ndarray], targets: list[list[int]]) -> Any:
-    """The package's score with one intercept per variable, as in the authors' R package.
+    """The package's score with one intercept per variable over all environments that leave it alone.
 
-    The Python package centres every environment on its own, which throws away how interventions shift means: on the
-    Sachs data it then finds 9 edges where the paper reports 46, which this score finds too.
+    The package centres every environment on its own, which throws away how interventions shift means: on the Sachs
+    data it then finds 9 edges. With one intercept it finds the 46 edges the paper reports, with the same SHD, SID, F1.
     """
     from gies.scores.gauss_int_l0_pen import GaussIntL0Pen
 

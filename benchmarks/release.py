@@ -76,7 +76,10 @@ def main() -> None:
         for interventional in (False, True):
             rows.append(judge(model, domain, interventional=interventional, instances=options.instances))
             print(rows[-1], flush=True)
+    train = metadata["train"]
     metadata["card"] = {
+        "about": f"trained on the {options.name} domain for {train['core_minutes']:.0f} core-minutes "
+        f"({train['datasets']:,} datasets)",
         f"held-out scores (d = 30, n = 1000, {options.instances} datasets each, mean ± standard error)": rows,
         "regenerate": f"python benchmarks/release.py RUN {options.name} --instances {options.instances}",
     }
@@ -87,7 +90,6 @@ def main() -> None:
     record.mkdir(parents=True, exist_ok=True)
     for name in ("config.json", "metrics.jsonl"):
         shutil.copy(options.run / name, record / name)
-    train = metadata["train"]
     (record / "record.json").write_text(
         json.dumps(
             {

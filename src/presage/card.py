@@ -51,7 +51,9 @@ class ModelCard:
             lines += ["", f"## {_title(title)}", "", *_block(value)]
         lines += ["", "## Limits", "", *(f"- {limit}" for limit in self.limits)]
         if self.train:
-            lines += ["", "## Training", "", *_block(self.train)]
+            # The whole configuration stays in the file's metadata and in records/; here it would drown the rest.
+            told = {key: value for key, value in self.train.items() if key != "config"}
+            lines += ["", "## Training", "", *_block(told)]
         lines += ["", "## Network", "", *_block(self.network)]
         if self.domain is not None:
             lines += ["", "## Training domain", "", *_domain_lines(self.domain)]
@@ -76,6 +78,8 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
 
 def _title(key: str) -> str:
     words = str(key).replace("_", " ")
+    if words in ("auprc", "auroc", "ece", "shd", "sid"):
+        return words.upper()
     return words[:1].upper() + words[1:]
 
 

@@ -76,7 +76,9 @@ def _facts(result: Result, threshold: float) -> str:
         cells.insert(0, ("rows", f"{data['rows']:,}"))
         cells.append(("rows with interventions", f"{data['interventional_rows']:,}"))
         if data["missing_share"] > 0:
-            cells.append(("missing cells", f"{data['missing_share']:.1%}"))
+            cells.append(
+                ("missing cells", "< 0.1%" if data["missing_share"] < 0.001 else f"{data['missing_share']:.1%}")
+            )
     if result.foreign is not None:
         cells.append(("foreign-data score (usual: below 1)", f"{result.foreign.score:.2f}"))
     return (

@@ -60,8 +60,9 @@ def describe_oddities(dataset: Dataset) -> list[str]:
         found.append(f"{listed(constant)}: the value never changes; all edges of such variables get probability 0")
     share = float(missing.mean())
     if share > 0:
+        amount = "less than 0.1%" if share < 0.001 else f"{share:.1%}"
         found.append(
-            f"{share:.1%} of the cells are missing; they are hidden from the network cell by cell, no row was dropped"
+            f"{amount} of the cells are missing; they are hidden from the network cell by cell, no row was dropped"
         )
     if dataset.d > 1 and dataset.n < dataset.d:
         found.append(f"there are fewer rows ({dataset.n}) than variables ({dataset.d}); expect little certainty")

@@ -26,7 +26,7 @@ def models(tmp_path_factory) -> Path:
     if (presage.hub.BUNDLED / "scm.safetensors").is_file():
         return presage.hub.BUNDLED
     folder = tmp_path_factory.mktemp("models")
-    save_tiny(folder / "scm.safetensors", with_summaries=True)
+    save_tiny(folder / "scm.safetensors")
     return folder
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("dash", reason="the page needs the extra web")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser: pip install playwright")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser: the extra browser")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.browser,

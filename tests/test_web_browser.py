@@ -164,6 +164,9 @@ def test_example_truth_and_threshold(page) -> None:
     page.wait_for_function("before => window.presageGraph.edges().length <= before", arg=before)
     assert page.inner_text("#threshold-text") == "0.99"
     assert page.evaluate("window.presageGraph.edges().every(e => e.data('p') > 0.98)")
+    page.click("#use-example")  # new data: the old answer goes
+    page.wait_for_selector("#result", state="hidden")
+    assert page.is_visible("#preview table")
 
 
 def test_bad_and_large_files_are_sentences(page, tmp_path) -> None:

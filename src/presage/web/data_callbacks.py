@@ -108,6 +108,7 @@ def register(app: Dash, context: Context) -> None:
     sessions = context.sessions
 
     @app.callback(
+        Output("result", "hidden", allow_duplicate=True),  # an answer about other data would mislead
         Output("preview", "children"),
         Output("interventions", "options"),
         Output("interventions", "value"),
@@ -145,7 +146,7 @@ def register(app: Dash, context: Context) -> None:
         share: float,
         seed: int | None,
     ) -> tuple[Any, ...]:
-        nothing = (no_update,) * 8
+        nothing = (no_update,) * 9
         try:
             session = sessions.get(key)
             if ctx.triggered_id == "upload-event":
@@ -164,7 +165,8 @@ def register(app: Dash, context: Context) -> None:
                 return (*nothing, None)
             preview = source.preview
             options, value = intervention_choices(preview)
-            return (preview_part(preview), options, value, not preview.layers, preview.layers, None, False, "", None)
+            layers = preview.layers
+            return (True, preview_part(preview), options, value, not layers, layers, None, False, "", None)
         except PresageError as error:
             return (*nothing, sentence(str(error)))
 

@@ -99,6 +99,11 @@
   const cy = () => { const box = document.querySelector("#graph"); return box && box._cyreg && box._cyreg.cy; };
   const plot = () => document.querySelector("#heat .js-plotly-plot");
 
+  function fitted(graph) {
+    graph.fit(undefined, 26);
+    if (graph.zoom() > 1.4) { graph.zoom(1.4); graph.center(); }  // few variables need no giant letters
+  }
+
   function frame(i, j) {
     const gd = plot();
     if (!gd || !gd.layout) return;
@@ -122,7 +127,7 @@
   let resized = 0;
   window.addEventListener("resize", () => {
     clearTimeout(resized);
-    resized = setTimeout(() => { const graph = cy(); if (graph) { graph.resize(); graph.fit(undefined, 26); } }, 250);
+    resized = setTimeout(() => { const graph = cy(); if (graph) { graph.resize(); fitted(graph); } }, 250);
   });
 
   window.dash_clientside = window.dash_clientside || {};
@@ -140,7 +145,7 @@
     },
     // Fit the drawing when the variables were placed anew.
     fit(places) {
-      setTimeout(() => { const graph = cy(); if (graph) graph.fit(undefined, 26); }, 120);
+      setTimeout(() => { const graph = cy(); if (graph) fitted(graph); }, 120);
       return window.dash_clientside.no_update;
     },
   };

@@ -334,6 +334,8 @@ def test_a_domain_that_cannot_travel_is_refused() -> None:
 
 
 SCRIPT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background was started with Ctrl-C ignored
 import sys, time
 from presage.data.buffer import Buffer, BufferConfig, RowsConfig
 from presage.data.ray_producers import RayCrew

@@ -53,7 +53,7 @@ class ModelCard:
         if self.train:
             # The whole configuration stays in the file's metadata and in records/; here it would drown the rest.
             told = {key: value for key, value in self.train.items() if key != "config"}
-            lines += ["", "## Training", "", *_block(told)]
+            lines += ["", "## Training", "", *_block({**_sizes(self.train.get("config")), **told})]
         lines += ["", "## Network", "", *_block(self.network)]
         if self.domain is not None:
             lines += ["", "## Training domain", "", *_domain_lines(self.domain)]
@@ -74,6 +74,16 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
         temperature=metadata.get("temperature"),
         foreign_check=bool(metadata.get("summaries")),
     )
+
+
+def _sizes(config: Any) -> dict[str, str]:
+    """Numbers of variables and rows a run trained on, from its configuration if it has one."""
+    try:
+        variables = ", ".join(str(d) for d, _ in config["sizes"])
+        low, high = config["rows"]["n"]
+    except (TypeError, KeyError, ValueError):
+        return {}
+    return {"variables": variables, "rows": f"{low} to {high}"}
 
 
 def _title(key: str) -> str:

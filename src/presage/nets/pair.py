@@ -247,10 +247,10 @@ class PairNetwork(Network):
 
     @torch.inference_mode()
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:
-        """Edge logits [d, d] of one dataset, reading at most `rows` rows at a time (default: what fits 256 MB)."""
+        """Edge logits [d, d] of one dataset, reading at most `rows` rows at a time (default: what fits 64 MB)."""
         n, d = x.shape
         if rows is None:
-            rows = max(1, (1 << 26) // (d * self.config.cells * 8))
+            rows = max(1, (1 << 24) // (d * self.config.cells * 8))
         statistics = RowStatistics(x[None], u[None], None if missing is None else missing[None], rows=rows)
         return self._run(statistics, rows=rows if rows < n else None)[0]
 

@@ -77,6 +77,31 @@ def test_an_upload_is_shown_checked_and_not_left_on_the_disk(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_parquet_table_is_read_like_a_csv() -> None:
+    buffer = io.BytesIO()
+    pd.read_csv(io.BytesIO(csv())).to_parquet(buffer)
+    upload = Upload("cells.parquet", buffer.getvalue())
+    assert upload.preview.guess == "target"
+    found, expected = upload.inputs("target").dataset, Upload("cells.csv", csv()).inputs("target").dataset
+    np.testing.assert_array_equal(found.x, expected.x)
+    np.testing.assert_array_equal(found.interventions, expected.interventions)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning:anndata")
+def test_an_h5ad_file_brings_its_counts_and_its_column_of_targets(tmp_path) -> None:
+    pytest.importorskip("anndata")
+    dataset = presage.simulate("grn", d=4, n=40, n_interventional=12, seed=3)
+    path = tmp_path / "cells.h5ad"
+    dataset.to_anndata().write_h5ad(path)
+    upload = Upload("cells.h5ad", path.read_bytes())
+    assert upload.preview.title == "cells.h5ad"
+    inputs = upload.inputs(upload.preview.guess, counts=True)
+    assert inputs.countlike  # the kind itself goes with the model
+    found = inputs.dataset
+    np.testing.assert_array_equal(found.x, dataset.x)
+    np.testing.assert_array_equal(found.interventions, dataset.interventions)
+
+
 def test_a_mask_file_is_read_and_a_wrong_one_is_named_without_our_folder() -> None:
     data = Upload("cells.csv", table(np.random.default_rng(0).normal(size=(9, 2))))
     mask = np.zeros((9, 2), dtype=int)

@@ -21,7 +21,7 @@ from presage.baselines.environments import environment_python
 from presage.errors import ConfigError
 from presage.types import Dataset
 
-__all__ = ["Outcome", "Status", "run_isolated"]
+__all__ = ["Outcome", "Status", "read_outcome", "run_isolated"]
 
 Clock = Literal["wall", "cpu"]
 PATIENCE = 20.0
@@ -136,7 +136,7 @@ def _supervise(folder: Path, python: Path, time_limit: float, threads: int, cloc
         )
     answer = folder / "answer.npz"
     if code == 0 and answer.is_file():
-        return _read_answer(answer)
+        return read_outcome(answer)[0]
     return Outcome(status="crash", seconds=time.monotonic() - started, message=_reason(folder, code))
 
 
@@ -153,11 +153,12 @@ def _reason(folder: Path, code: int) -> str:
     return f"exit code {code}: {last[:300]}"
 
 
-def _read_answer(path: Path) -> Outcome:
+def read_outcome(path: Path) -> tuple[Outcome, dict[str, Any]]:
+    """An outcome from the file it was written to, and everything that was noted beside it."""
     with np.load(path, allow_pickle=False) as file:
         meta = json.loads(str(file["meta"]))
         matrices = file.get("matrices")
-    return Outcome(
+    outcome = Outcome(
         status=meta["status"],
         kind=meta["kind"],
         matrices=matrices,
@@ -167,3 +168,4 @@ def _read_answer(path: Path) -> Outcome:
         note=meta["note"],
         message=meta["message"],
     )
+    return outcome, meta

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from presage.baselines.run import Outcome
+from presage.baselines.run import Outcome, read_outcome
 from presage.bench.tasks import Task, describe, instance_key
 from presage.files import atomic_write
 from presage.rng import Stream
@@ -56,20 +56,7 @@ class Store:
         path = self._path("results", key)
         if not path.is_file():
             return None
-        with np.load(path, allow_pickle=False) as file:
-            meta = json.loads(str(file["meta"]))
-            matrices = file.get("matrices")
-        outcome = Outcome(
-            status=meta["status"],
-            kind=meta["kind"],
-            matrices=matrices,
-            scores=tuple(meta["scores"]),
-            seconds=meta["seconds"],
-            cpu_seconds=meta["cpu_seconds"],
-            note=meta["note"],
-            message=meta["message"],
-        )
-        return outcome, meta
+        return read_outcome(path)
 
     def save(self, key: str, task: Task, outcome: Outcome, **beside: Any) -> None:
         """Keep an outcome."""

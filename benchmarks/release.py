@@ -4,6 +4,7 @@
 
 Judged on datasets 0, 1, ... of the test stream (seed 0), which training never draws from: d = 30, n = 1000, in- and
 out-of-distribution, observational and half interventional. The run may still be going: its newest checkpoint is taken.
+With the name of a bundled model in place of a run (release.py rff rff) it only judges that model again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from presage.domain.catalog import get_domain
 from presage.foreign import fit_summaries
-from presage.hub import Model
+from presage.hub import Model, load_model
 from presage.metrics import evaluate, mean_and_error
 from presage.nets.weights import save_model
 from presage.train.export import model_of_run
@@ -68,14 +69,20 @@ def main() -> None:
     parser.add_argument("--records", type=Path, default=Path("records"))
     parser.add_argument("--source", type=Path, default=Path("src/presage"), help="the source the run was trained with")
     options = parser.parse_args()
-    network, metadata = model_of_run(options.run)
-    metadata["name"] = options.name
-    model = Model(network, metadata)
+    released = not (options.run / "checkpoints").is_dir()  # no run: judge a released model again, write nothing
+    if released:
+        model = load_model(str(options.run))
+    else:
+        network, metadata = model_of_run(options.run)
+        metadata["name"] = options.name
+        model = Model(network, metadata)
     rows = []
     for domain in PLACES.get(options.name, (options.name,)):
         for interventional in (False, True):
             rows.append(judge(model, domain, interventional=interventional, instances=options.instances))
             print(rows[-1], flush=True)
+    if released:
+        return
     train = metadata["train"]
     metadata["card"] = {
         "about": f"trained on the {options.name} domain for {train['core_minutes']:.0f} core-minutes "

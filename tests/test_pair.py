@@ -11,7 +11,7 @@ from scipy.stats import norm, rankdata
 from presage.errors import ConfigError
 from presage.nets.api import build_network, config_from_json, config_to_json
 from presage.nets.pair import PairConfig, PairNetwork
-from presage.nets.statistics import CELL_FEATURES, PAIR_FEATURES, RowStatistics, rank_normal
+from presage.nets.statistics import CELL_FEATURES, PAIR_FEATURES, RowStatistics, drawn_in, rank_normal
 
 SMALL = PairConfig(width=16, cells=8, rounds=3, blocks=1, outer=4, outer_hit=4, triangle=8, heads=2)
 
@@ -163,3 +163,44 @@ def test_config_travels_as_json_and_refuses_nonsense():
         PairConfig(width=0)
     with pytest.raises(ConfigError, match="multiple of 4"):
         PairConfig(triangle=6)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_few_enormous_values_do_not_set_the_scale(missing):
+    random = torch.Generator().manual_seed(3)
+    calm = torch.randn(1, 400, 2, generator=random)
+    wild = calm.clone()
+    wild[0, :4, 0] = 1e4
+    hidden = torch.zeros_like(wild, dtype=torch.bool)
+    hidden[0, 50:90, 1] = True
+    wild[hidden] = -1e6
+    drawn = drawn_in(wild, hidden if missing else None, 3.0)
+    inside = calm[0, 10:50, 0] - wild[0, :, 0].median()
+    torch.testing.assert_close(drawn[0, 10:50, 0], inside.clamp(drawn[0, :, 0].min(), drawn[0, :, 0].max()))
+    assert drawn[0, 0, 0] < 10.0
+    if missing:
+        assert not drawn[hidden].any()
+        assert drawn[0, :, 1].abs().max() < 4.0
+
+
+def test_heavy_tails_are_drawn_in_before_moments_are_taken_and_counts_are_left():
+    random = torch.Generator().manual_seed(4)
+    x = torch.randn(1, 500, 2, generator=random)
+    x[..., 1] += x[..., 0]
+    wild = x.clone()
+    wild[0, 0] = torch.tensor([1e5, -1e5])  # one row turns the correlation round
+    none = torch.zeros_like(x)
+
+    def correlation(values: torch.Tensor, tails: float) -> float:
+        return float(RowStatistics(values, none, tails=tails).moments[0][0][0, 0, 1])
+
+    assert correlation(wild, 0.0) < -0.9
+    assert correlation(wild, 3.0) == pytest.approx(correlation(x, 3.0), abs=0.05)
+
+
+def test_large_graphs_are_answered_in_pieces(monkeypatch):
+    network = _network()
+    x, u, _ = _data(1, 40, 9)
+    whole = network.predict(x, u)
+    monkeypatch.setattr("presage.nets.pair.AT_ONCE", 64)
+    torch.testing.assert_close(network.predict(x, u), whole, rtol=1e-4, atol=1e-4)

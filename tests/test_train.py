@@ -18,6 +18,8 @@ import torch
 from presage.cli import run as presage_command
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.errors import ConfigError, ModelFileError
+from presage.hub import load_model
+from presage.nets.api import build_network
 from presage.nets.axial import AxialConfig
 from presage.nets.pair import PairConfig
 from presage.nets.weights import load_model_file
@@ -366,6 +368,28 @@ train(_config(precision="bf16", steps=5), {str(tmp_path / "run")!r})
     assert done.returncode == 0, done.stderr[-2000:]
     last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     assert 0.0 < last["bf16_gap"] < 0.05
+
+
+def test_a_run_can_begin_with_a_model(tmp_path):
+    first = train(_config(), tmp_path / "first")
+    path = train(_config(start=str(first), steps=1, optim=OptimConfig(warmup=100, average=0.0)), tmp_path / "second")
+    model, begun = load_model(str(first)), load_model(str(path))
+    fresh = build_network(TINY, 0).state_dict()
+    for name, weight in model.network.state_dict().items():
+        moved = (begun.network.state_dict()[name] - weight).abs().max()
+        assert moved < 1e-3
+        assert moved < (fresh[name] - weight).abs().max() or torch.equal(fresh[name], weight)
+    spent = begun.metadata["train"]
+    assert spent["datasets_before"] == model.metadata["train"]["datasets"] > spent["datasets"]
+    assert spent["core_minutes_before"] == model.metadata["train"]["core_minutes"]
+    with pytest.raises(ConfigError, match="another network"):
+        Trainer(_config(start=str(first), net=PairConfig()), tmp_path / "third")
+    assert not (tmp_path / "third").exists()
+
+
+def test_tails_of_counts_are_left_alone():
+    assert TrainConfig(domain="grn", steps=1).net == PairConfig(tails=0.0)
+    assert TrainConfig(domain="rff", steps=1).net == PairConfig()
 
 
 def test_it_learns(tmp_path):

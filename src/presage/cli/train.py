@@ -24,6 +24,9 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Budget in steps instead.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     recipe: Annotated[str, typer.Option(help="ours, or paper: LAMB, n = 200, the paper's schedule.")] = "ours",
+    start: Annotated[
+        str | None, typer.Option(help="A model (name or file) whose weights the run begins with, network included.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     precision: Annotated[str, typer.Option(help="fp32 or bf16 (checked on this machine first).")] = "fp32",
     producers: Annotated[str, typer.Option(help="Who simulates: inline, processes or ray.")] = "inline",
@@ -60,6 +63,7 @@ def train(
         options={"precision": precision, "clock": clock, "seed": seed},
         producers=producers,
         workers=workers,
+        start=start,
         rate=rate,
     )
     trainer = Trainer(config, out, resume=resume)
@@ -96,6 +100,7 @@ def _config(
     options: dict[str, Any],
     producers: str,
     workers: int,
+    start: str | None,
     rate: float | None,
 ) -> TrainConfig:
     """The configuration of the folder when resuming, else the one the options describe."""
@@ -115,7 +120,8 @@ def _config(
             config = TrainConfig.from_json(json.loads(settings.read_text()))
         except (OSError, json.JSONDecodeError) as error:
             raise ConfigError(f"cannot read the configuration {settings}: {error}") from error
-        return dataclasses.replace(config, **{"minutes": None, "steps": None, **budget}) if budget else config
+        config = dataclasses.replace(config, **{"minutes": None, "steps": None, **budget}) if budget else config
+        return config if start is None else _starting(config, start)
     if not budget:
         raise ConfigError("give a budget: --minutes 30, or --steps 10000")
     if recipe not in ("ours", "paper"):
@@ -127,7 +133,16 @@ def _config(
     config = dataclasses.replace(config, buffer=BufferConfig(**buffer))
     if rate is not None:
         config = dataclasses.replace(config, optim=dataclasses.replace(config.optim, rate=rate))
-    return config
+    return config if start is None else _starting(config, start)
+
+
+def _starting(config: TrainConfig, start: str) -> TrainConfig:
+    """The configuration with the network of the model that the run begins with."""
+    import dataclasses
+
+    from presage.hub import load_model
+
+    return dataclasses.replace(config, start=start, net=load_model(start).network.config)
 
 
 class _Bar:

@@ -7,7 +7,8 @@ Design and trials: docs/how-it-works.md. Shapes: B datasets, n rows, d variables
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -48,12 +49,20 @@ class PairConfig(NetConfig):
     """Mixtures of other variables' cells in a cell update."""
     expand: int = 2
     """Hidden width of the feed-forward parts over the width."""
+    cell_expand: int = 2
+    """The same for the cells."""
+    tails: float = 3.0
+    """Values further out than this many deviations are drawn in before moments are taken; 0 leaves them (counts)."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "cells", "rounds", "blocks", "outer", "outer_hit", "triangle", "heads", "expand"):
+        for spec in dataclasses.fields(self):
+            if (name := spec.name) == "tails":
+                continue
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"the pair network's {name} must be a whole number of at least 1, not {value!r}")
+        if not 0.0 <= self.tails < float("inf"):
+            raise ConfigError(f"the pair network's tails must be 0 or a number of deviations, not {self.tails!r}")
         if self.triangle % KINDS:
             raise ConfigError(f"triangle ({self.triangle}) must be a multiple of {KINDS}, one share for each kind")
         if self.cells % self.heads:
@@ -67,11 +76,15 @@ def _silent(layer: nn.Linear) -> nn.Linear:
     return layer
 
 
-def _pieces(function: Callable[[Tensor], Tensor], pairs: Tensor, cells: int = 1 << 24) -> Tensor:
+AT_ONCE = 1 << 24
+"""Values that are worked on at once where nothing is differentiated, which bounds memory."""
+
+
+def _pieces(function: Callable[[Tensor], Tensor], pairs: Tensor) -> Tensor:
     """`function` over pairs [B, d, d, k], a few rows at a time where nothing is differentiated and d is large."""
-    if torch.is_grad_enabled() or pairs.numel() <= cells:
+    if torch.is_grad_enabled() or pairs.numel() <= AT_ONCE:
         return function(pairs)
-    rows = max(1, cells // (pairs.numel() // pairs.shape[1]))
+    rows = max(1, AT_ONCE // (pairs.numel() // pairs.shape[1]))
     return torch.cat([function(piece) for piece in pairs.split(rows, dim=1)], dim=1)
 
 
@@ -101,7 +114,6 @@ class Block(nn.Module):
         self.norm = nn.LayerNorm(k)
         self.value = nn.Linear(k, 2 * config.triangle)
         self.open = nn.Linear(k, 2 * config.triangle)
-        self.met_norm = nn.LayerNorm(config.triangle)
         self.gate = nn.Linear(k, k)
         self.out = _silent(nn.Linear(config.triangle, k))
         self.mirror = _silent(nn.Linear(k, k))
@@ -114,28 +126,42 @@ class Block(nn.Module):
         # What both ends are like on their own: diagonal, row mean and column mean, for i and for j.
         own = normed.diagonal(dim1=1, dim2=2).transpose(1, 2)  # [B, d, k]
         first, second = self.ends(torch.cat([own, normed.mean(2), normed.mean(1)], dim=-1)).chunk(2, dim=-1)
-        pairs = pairs + _pieces(self.mirror, normed).transpose(1, 2) + first[:, :, None] + second[:, None, :]
-        pairs = pairs + self._triangles(normed)
+        pairs = pairs + _pieces(self.mirror, normed).transpose(1, 2)
+        pairs += first[:, :, None]
+        pairs += second[:, None, :]
+        pairs += self._triangles(normed)
         return _pieces(self.feed, pairs)
 
     def _triangles(self, normed: Tensor) -> Tensor:
-        d = normed.shape[1]
-        sides = _pieces(lambda part: self.value(part) * torch.sigmoid(self.open(part)), normed)
-        left, right = sides.chunk(2, dim=-1)
-        # One product serves the four kinds when the sides are laid out for it: [c, B, d, d], the sum runs over m.
-        straight, turned = (3, 0, 1, 2), (3, 0, 2, 1)
-        left = _laid_out(left, (straight, turned, straight, turned))
-        right = _laid_out(right, (straight, straight, turned, turned))
-        # chain i -> m -> j, fork i <- m -> j, collider i -> m <- j, reverse chain i <- m <- j
-        met = (torch.bmm(left.flatten(0, 1), right.flatten(0, 1)) * d**-0.5).view(left.shape).permute(1, 2, 3, 0)
-        return _pieces(lambda part: self.out(self.met_norm(part)), met) * _pieces(
-            lambda part: torch.sigmoid(self.gate(part)), normed
-        )
+        d, k = normed.shape[2:]
+        flat = normed.view(-1, k).t()
+        # Channels first: then all sides and what meets in them are matrices where they lie, and nothing is copied.
+        parts = 1 if torch.is_grad_enabled() or normed.numel() <= AT_ONCE else KINDS
+        twos = (two for sides in self._sides(flat, parts) for two in sides.chunk(KINDS // parts))
+        met = torch.cat([_meet(kind, two.view(2, -1, d, d)) for kind, two in enumerate(twos)])
+        met = met.view(self.out.in_features, -1)  # [t, B d d]
+        # The norm over channels is one number a pair, so it may follow the projection.
+        length = torch.rsqrt(met.var(0, correction=0) + 1e-5 * d)
+        gate = _pieces(lambda part: torch.sigmoid(self.gate(part)), normed).view(-1, k)
+        weight = self.out.weight - self.out.weight.mean(1, keepdim=True)  # takes the mean over channels away
+        update = (met.t() @ weight.t()) * length[:, None]
+        update += self.out.bias
+        return (update * gate).view(normed.shape)
+
+    def _sides(self, flat: Tensor, parts: int) -> Iterator[Tensor]:
+        """What each pair shows in triangles, [2 t / parts, B d d]: a few channels at a time where memory counts."""
+        layers = [
+            tensor.chunk(parts) for layer in (self.value, self.open) for tensor in (layer.weight, layer.bias[:, None])
+        ]
+        for value, shift, opened, tilt in zip(*layers, strict=True):
+            yield torch.addmm(shift, value, flat) * torch.sigmoid(torch.addmm(tilt, opened, flat))
 
 
-def _laid_out(side: Tensor, orders: tuple[tuple[int, ...], ...]) -> Tensor:
-    """Channels first, each share of the channels in its own order of axes: [B, d, d, c] -> [c, B, d, d]."""
-    return torch.cat([part.permute(order) for part, order in zip(side.chunk(KINDS, dim=-1), orders, strict=True)])
+def _meet(kind: int, sides: Tensor) -> Tensor:
+    """Sums over m of left times right [2, c B, d, d]: chain i -> m -> j, fork i <- m -> j, collider i -> m <- j and
+    reverse chain i <- m <- j."""
+    left, right = sides.unbind(0)
+    return torch.bmm(left.transpose(1, 2) if kind in (1, 3) else left, right.transpose(1, 2) if kind > 1 else right)
 
 
 class OuterMeans(nn.Module):
@@ -191,9 +217,10 @@ class CellUpdate(nn.Module):
         self.weights = nn.Linear(config.width, 2 * config.heads)
         self.norm = nn.LayerNorm(c)
         self.values = nn.Linear(c, c)
-        self.own = nn.Linear(c, 2 * c)
-        self.others = nn.Linear(c, 2 * c, bias=False)
-        self.out = _silent(nn.Linear(2 * c, c))
+        hidden = config.cell_expand * c
+        self.own = nn.Linear(c, hidden)
+        self.others = nn.Linear(c, hidden, bias=False)
+        self.out = _silent(nn.Linear(hidden, c))
 
     def mixture(self, pairs: Tensor) -> Tensor:
         """Weights [B, h, d, d]: how much of variable i's cells variable j receives, none of its own."""
@@ -204,12 +231,14 @@ class CellUpdate(nn.Module):
     def forward(self, cells: Tensor, mixture: Tensor) -> Tensor:
         """Update cells [B, n, d, c]."""
         batch, n, d, c = cells.shape
-        normed = self.norm(cells)
+        flat = cells.view(-1, c)  # in matrices sums can be added where they lie
+        normed = self.norm(flat)
         values = self.values(normed).view(batch, n, d, self.heads, c // self.heads)
         values = values.permute(0, 3, 2, 1, 4).flatten(3)  # [B, h, d, n c/h]
         mixed = mixture.transpose(-1, -2).to(values.dtype) @ values  # [B, h, d, n c/h]
-        mixed = mixed.view(batch, self.heads, d, n, -1).permute(0, 3, 2, 1, 4).flatten(3)  # [B, n, d, c]
-        return cells + self.out(F.relu(self.own(normed) + self.others(mixed)))
+        mixed = mixed.view(batch, self.heads, d, n, -1).permute(0, 3, 2, 1, 4).reshape(-1, c)
+        hidden = self.own(normed).add_(self.others(mixed)).relu_()
+        return (flat + self.out(hidden)).view(cells.shape)
 
 
 class PairNetwork(Network):
@@ -219,7 +248,7 @@ class PairNetwork(Network):
         super().__init__()
         self.config: PairConfig = config
         k, c = config.width, config.cells
-        self.cell_in = nn.Sequential(nn.Linear(CELL_FEATURES, 2 * c), nn.ReLU(), nn.Linear(2 * c, c))
+        self.cell_in = nn.Sequential(nn.Linear(CELL_FEATURES, 2 * c), nn.ReLU(inplace=True), nn.Linear(2 * c, c))
         self.pair_in = nn.Linear(PAIR_FEATURES, k)
         self.pair_mlp = nn.Sequential(nn.LayerNorm(k), nn.Linear(k, 2 * k), nn.GELU(), nn.Linear(2 * k, k))
         self.reads = nn.ModuleList(OuterMeans(config) for _ in range(config.rounds))
@@ -233,7 +262,7 @@ class PairNetwork(Network):
 
     def forward(self, x: Tensor, u: Tensor, missing: Tensor | None = None) -> Tensor:
         """Edge logits [B, d, d] of x [B, n, d], u [B, n, d]."""
-        return self._run(RowStatistics(x, u, missing), rows=None)
+        return self._run(RowStatistics(x, u, missing, tails=self.config.tails), rows=None)
 
     def activation_bytes(self, n: int, d: int) -> int:
         """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""
@@ -251,7 +280,8 @@ class PairNetwork(Network):
         n, d = x.shape
         if rows is None:
             rows = max(1, (1 << 24) // (d * self.config.cells * 8))
-        statistics = RowStatistics(x[None], u[None], None if missing is None else missing[None], rows=rows)
+        hidden = None if missing is None else missing[None]
+        statistics = RowStatistics(x[None], u[None], hidden, rows=rows, tails=self.config.tails)
         return self._run(statistics, rows=rows if rows < n else None)[0]
 
     def _run(self, statistics: RowStatistics, rows: int | None) -> Tensor:
@@ -270,7 +300,7 @@ class PairNetwork(Network):
                 if kept is not None:
                     cells = updates[number - 1](kept, mixtures[-1])
                 else:
-                    cells = self.cell_in(features)  # [B, n, d, c]
+                    cells = self.cell_in(features.flatten(0, 2)).view(*features.shape[:3], -1)  # [B, n, d, c]
                     for update, mixture in zip(updates, mixtures, strict=False):
                         cells = update(cells, mixture)
                 if rows is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-__all__ = ["CELL_FEATURES", "PAIR_FEATURES", "RowStatistics", "rank_normal"]
+__all__ = ["CELL_FEATURES", "PAIR_FEATURES", "RowStatistics", "drawn_in", "rank_normal"]
 
 RIDGES = (0.003, 0.1)
 """Ridges of the precision matrices: one follows almost deterministic relations, one stays calm when n is small."""
@@ -55,6 +55,25 @@ def _column_scaled(x: Tensor, seen: Tensor | None) -> Tensor:
     return centred / deviation.masked_fill(deviation < 1e-6, 1.0)
 
 
+def drawn_in(x: Tensor, missing: Tensor | None, tails: float, passes: int = 6) -> Tensor:
+    """Columns of [B, n, d] about their medians, values beyond `tails` deviations moved to that border.
+
+    The deviation is taken again after each pass, so that a few enormous values (Cauchy noise) cannot set the scale of
+    all others. Missing cells become 0.
+    """
+    if missing is None:
+        x = x - x.median(1, keepdim=True).values
+        count: float | Tensor = float(x.shape[1])
+    else:
+        x = x.masked_fill(missing, math.nan)
+        x = (x - x.nanmedian(1, keepdim=True).values).nan_to_num(0.0)
+        count = (~missing).sum(1, keepdim=True).clamp_min(1)
+    for _ in range(passes):
+        border = tails * (x.square().sum(1, keepdim=True) / count).sqrt()
+        x = torch.clamp(x, -border, border)
+    return x
+
+
 def _seen(missing: Tensor | None) -> Tensor | None:
     return None if missing is None else (~missing).float()
 
@@ -71,23 +90,36 @@ def _by_columns(function: Callable[[Tensor, Tensor | None], Tensor], x: Tensor, 
     return out
 
 
+def _scaled(x: Tensor, missing: Tensor | None, tails: float) -> Tensor:
+    if tails:
+        return _column_scaled(drawn_in(x, missing, tails), _seen(missing))
+    return _column_scaled(x if missing is None else x.masked_fill(missing, 0.0), _seen(missing))
+
+
 class RowStatistics:
-    """Scores, residuals and moments of standardized values x [B, n, d] with intervention mask u and missing mask."""
+    """Scores, residuals and moments of standardized values x [B, n, d] with intervention mask u and missing mask.
 
-    def __init__(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> None:
+    tails: values beyond this many deviations are drawn in before anything but ranks is taken; 0 leaves them.
+    rows: how many rows are read at a time.
+    """
+
+    def __init__(
+        self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None, tails: float = 0.0
+    ) -> None:
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
-            self._prepare(x.float(), u, missing, rows or x.shape[1])
+            self._prepare(x.float(), u, missing, rows or x.shape[1], tails)
 
-    def _prepare(self, x: Tensor, u: Tensor, missing: Tensor | None, rows: int) -> None:
+    def _prepare(self, x: Tensor, u: Tensor, missing: Tensor | None, rows: int, tails: float) -> None:
         self.missing = missing if missing is not None and bool(missing.any()) else None
         self.seen = _seen(self.missing)
-        self.x = x if self.seen is None else x * self.seen
+        self.given = x if self.seen is None else x * self.seen
         self.u = u  # as it came: a mask of bytes takes a quarter of the memory, pieces become float when read
         self.any = u.bool().any(dim=2, keepdim=True)  # whether any variable of the row is intervened on
         self.sources = (
-            _by_columns(_column_scaled, self.x, self.seen),
+            _by_columns(lambda part, hidden: _scaled(part, hidden, tails), x, self.missing),
             _by_columns(lambda part, hidden: _column_scaled(rank_normal(part, hidden), _seen(hidden)), x, self.missing),
         )
+        self.x = self.sources[0] if tails else self.given
         self.pieces = [slice(start, start + rows) for start in range(0, x.shape[1], rows)]
         # Rows in which i was intervened on and j seen, and rows in which both were seen: [B, d, d].
         everywhere = torch.ones_like(x[:, :1, :1]).expand_as(x)  # no memory of its own
@@ -158,6 +190,6 @@ class RowStatistics:
                     parts.append(residual / precision.diagonal(dim1=1, dim2=2)[:, None].sqrt())
             seen = None if self.seen is None else self.seen[:, piece]
             hidden = torch.zeros_like(u) if seen is None else 1.0 - seen
-            zero = (self.x[:, piece] == 0.0).float()  # counts have many
+            zero = (self.given[:, piece] == 0.0).float()  # counts have many
             parts += [u, self.any[:, piece].float().expand_as(u), hidden, zero]
             return torch.stack(parts, dim=-1).clamp_(-CLIP, CLIP), u, seen  # [B, n', d, f]

@@ -99,7 +99,8 @@ class ValidationConfig:
 class TrainConfig:
     """Everything that decides a run.
 
-    domain: a name of `presage.domains()` or a `Domain`. sizes: (d, probability) pairs; batches hold one d each.
+    domain: a name of `presage.domains()` or a `Domain`. net: unless said otherwise the pair network, which draws heavy
+    tails in except where the domain yields counts. sizes: (d, probability) pairs; batches hold one d each.
     pairs: ordered pairs a batch holds (d = 30, 7200 pairs: 8 datasets), with at least `least` and at most `most`
     datasets. memory: GiB the activations of one piece of a batch may take; larger batches are cut into pieces.
     steps or minutes: the budget (exactly one); the schedule is fitted to it. precision: fp32 or bf16 autocast.
@@ -125,11 +126,17 @@ class TrainConfig:
     """What minutes count: time on the wall, or processor time of the leading process (for shared machines)."""
     precision: Literal["fp32", "bf16"] = "fp32"
     seed: int = 0
+    start: str | None = None
+    """A model (name or file) whose weights the run begins with; its network must be the run's."""
     keep: int = 2
     """How many checkpoints stay on disk."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", get_domain(self.domain))
+        if self.domain.kind == "counts" and self.net == PairConfig():
+            object.__setattr__(
+                self, "net", PairConfig(tails=0.0)
+            )  # most counts are 0, the others would all be drawn in
         object.__setattr__(self, "sizes", tuple((int(d), float(p)) for d, p in self.sizes))
         _require((self.steps is None) != (self.minutes is None), "give a budget: either steps or minutes")
         _require(self.steps is None or self.steps >= 1, f"steps must be at least 1, not {self.steps!r}")

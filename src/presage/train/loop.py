@@ -16,6 +16,7 @@ import torch
 from presage.data.buffer import Buffer, TrainBatch
 from presage.errors import ConfigError
 from presage.files import atomic_write
+from presage.hub import load_model
 from presage.nets.api import Network, build_network
 from presage.nets.weights import save_model
 from presage.rng import Stream, generator
@@ -46,6 +47,8 @@ class _Progress:
     datasets: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    datasets_before: int = 0
+    core_minutes_before: float = 0.0
     started: float = field(default_factory=time.monotonic)
     cpu_started: float = field(default_factory=time.process_time)
 
@@ -57,7 +60,8 @@ class _Progress:
         self.started, self.cpu_started = now, cpu
 
     def state(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("step", "datasets", "seconds", "cpu_seconds")}
+        names = ("step", "datasets", "seconds", "cpu_seconds", "datasets_before", "core_minutes_before")
+        return {name: getattr(self, name) for name in names}
 
 
 class Trainer:
@@ -75,16 +79,31 @@ class Trainer:
             check_bf16()
         self.network: Network = build_network(config.net, config.seed).to(self.team.device)
         self.judged: Network = build_network(config.net, config.seed).to(self.team.device)
+        self.progress = _Progress()
+        if config.start is not None and latest_checkpoint(self.folder / "checkpoints") is None:
+            self._begin_with(config.start)
         self.updater = Updater(self.network, config.optim)
         self.average = Average(self.network, config.optim.average)
         self.dual = Dual(config.dual)
-        self.progress = _Progress()
         self.buffer = Buffer(
             config.domain, config.rows, config.buffer, sizes=config.batch_sizes(), seed=config.seed, stream=Stream.TRAIN
         )
         self.sums: dict[str, float] = {}
         self.stopping = False
         self._open(resume)
+
+    def _begin_with(self, start: str) -> None:
+        """Take the weights of a model, and note what was spent on them."""
+        model = load_model(start)
+        if model.network.config != self.config.net:
+            raise ConfigError(
+                f"the model {start!r} is another network than the run's: {model.network.config} against "
+                f"{self.config.net}; give the run the model's network"
+            )
+        self.network.load_state_dict(model.network.state_dict())
+        before = model.metadata.get("train", {})
+        self.progress.datasets_before = int(before.get("datasets", 0)) + int(before.get("datasets_before", 0))
+        self.progress.core_minutes_before = before.get("core_minutes", 0.0) + before.get("core_minutes_before", 0.0)
 
     # The run folder
 

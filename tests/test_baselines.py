@@ -11,7 +11,7 @@ from presage.baselines import BASELINES, Answer, Baseline, Problem, get_baseline
 from presage.baselines import orientation as turn
 from presage.baselines.bootstrap import edge_probabilities, resamples
 from presage.baselines.environments import ENVIRONMENTS, Environment, environment_python, home
-from presage.baselines.methods.igsp import GaussianTests
+from presage.baselines.methods.igsp import IndependenceTests
 from presage.baselines.methods.pruning import neighbourhoods, prune
 from presage.baselines.methods.trivial import r2_scores
 from presage.errors import ConfigError, InternalError
@@ -127,7 +127,7 @@ def test_igsp_recovers_larger_linear_graphs():
 
 def test_gaussian_tests_know_dependence():
     problem = Problem.of(chain(n=3000, noise="gaussian", interventions=True), 0)
-    tests = GaussianTests(problem, 1e-3, 1e-3)
+    tests = IndependenceTests(problem, 1e-3, 1e-3, "gaussian")
     assert not tests.independent(0, 1, frozenset())
     assert not tests.independent(0, 2, frozenset())
     assert tests.independent(0, 2, frozenset({1}))

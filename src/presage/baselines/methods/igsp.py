@@ -15,19 +15,29 @@ from functools import cache
 import numpy as np
 
 from presage.baselines.api import Answer, Problem
+from presage.baselines.methods.hsic import HsicTests
 from presage.baselines.orientation import graph_row_to_column
+from presage.errors import ConfigError
 
-__all__ = ["GaussianTests", "igsp"]
+__all__ = ["IndependenceTests", "igsp"]
+
+_KINDS = ("gaussian", "hsic")
 
 
-class GaussianTests:
-    """Fisher's z test on observational rows, and tests for a changed mean or variance under each intervention."""
+class IndependenceTests:
+    """Tests of independence on observational rows, and for a changed mean or variance under each intervention.
 
-    def __init__(self, problem: Problem, alpha: float, alpha_invariance: float) -> None:
+    kind: "gaussian" (Fisher's z) or "hsic" (HSIC-gamma, for curved relations; much slower).
+    """
+
+    def __init__(self, problem: Problem, alpha: float, alpha_invariance: float, kind: str) -> None:
+        if kind not in _KINDS:
+            raise ConfigError(f"the test must be one of {', '.join(_KINDS)}, not {kind!r}")
         x = problem.regular()
         observational = ~problem.mask.any(axis=1)
         # With hardly any observational rows (none, for instance) the intervened ones must serve too.
         self.base = x[observational] if observational.sum() > problem.d + 5 else x
+        self.hsic = HsicTests(self.base) if kind == "hsic" else None
         self.correlation = np.corrcoef(self.base, rowvar=False).reshape(problem.d, problem.d)
         self.alpha, self.alpha_invariance = alpha, alpha_invariance
         self.samples = {
@@ -37,6 +47,8 @@ class GaussianTests:
         self.changed = cache(self._changed)
 
     def _independent(self, i: int, j: int, given: frozenset[int]) -> bool:
+        if self.hsic is not None:
+            return self.hsic.p_value(min(i, j), max(i, j), given) > self.alpha
         index = [i, j, *sorted(given)]
         freedom = len(self.base) - len(given) - 3
         if freedom < 1:
@@ -61,7 +73,7 @@ class GaussianTests:
         return min(mean, variance) < self.alpha_invariance / 2.0  # two tests, one question
 
 
-def _implied(tests: GaussianTests, order: np.ndarray) -> np.ndarray:
+def _implied(tests: IndependenceTests, order: np.ndarray) -> np.ndarray:
     """The DAG of a permutation: [d, d] bool."""
     d = len(order)
     graph = np.zeros((d, d), dtype=bool)
@@ -72,7 +84,7 @@ def _implied(tests: GaussianTests, order: np.ndarray) -> np.ndarray:
     return graph
 
 
-def _turned(tests: GaussianTests, graph: np.ndarray, i: int, j: int) -> np.ndarray:
+def _turned(tests: IndependenceTests, graph: np.ndarray, i: int, j: int) -> np.ndarray:
     """The graph after turning the covered edge i -> j; parents they share may become superfluous."""
     shared = np.flatnonzero(graph[:, i]).tolist()
     graph = graph.copy()
@@ -84,16 +96,16 @@ def _turned(tests: GaussianTests, graph: np.ndarray, i: int, j: int) -> np.ndarr
     return graph
 
 
-def _contradicts(tests: GaussianTests, i: int, j: int) -> bool:
+def _contradicts(tests: IndependenceTests, i: int, j: int) -> bool:
     return (i in tests.samples and not tests.changed(i, j)) or (j in tests.samples and tests.changed(j, i))
 
 
-def _cost(tests: GaussianTests, graph: np.ndarray) -> tuple[int, int]:
+def _cost(tests: IndependenceTests, graph: np.ndarray) -> tuple[int, int]:
     edges = np.argwhere(graph)
     return len(edges), sum(_contradicts(tests, int(i), int(j)) for i, j in edges)
 
 
-def _covered(tests: GaussianTests, graph: np.ndarray) -> list[tuple[int, int]]:
+def _covered(tests: IndependenceTests, graph: np.ndarray) -> list[tuple[int, int]]:
     """Covered edges worth turning, those that contradict the interventions first.
 
     An edge whose cause was intervened on, and whose effect then changed, is settled.
@@ -108,7 +120,7 @@ def _covered(tests: GaussianTests, graph: np.ndarray) -> list[tuple[int, int]]:
     return sorted(found, key=lambda edge: not _contradicts(tests, *edge))
 
 
-def _descend(tests: GaussianTests, graph: np.ndarray, depth: int) -> np.ndarray:
+def _descend(tests: IndependenceTests, graph: np.ndarray, depth: int) -> np.ndarray:
     """Turn covered edges while a graph of lower cost is within `depth` turns."""
     cost = _cost(tests, graph)
     while True:
@@ -134,11 +146,11 @@ def _descend(tests: GaussianTests, graph: np.ndarray, depth: int) -> np.ndarray:
         graph, cost = better, _cost(tests, better)
 
 
-def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int, starts: int) -> Answer:
+def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int, starts: int, test: str) -> Answer:
     """The best of several starts: one by minimum degree, the others random."""
     if problem.d == 1:
         return graph_row_to_column(np.zeros((1, 1)))
-    tests = GaussianTests(problem, alpha, alpha_invariance)
+    tests = IndependenceTests(problem, alpha, alpha_invariance, test)
     best: tuple[tuple[int, int], np.ndarray] | None = None
     for start in range(starts):
         order = problem.rng.permutation(problem.d) if start else _by_degree(tests, problem.d)
@@ -151,7 +163,7 @@ def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int,
     return graph_row_to_column(best[1], note=f"{best[0][1]} edges contradict the interventions")
 
 
-def _by_degree(tests: GaussianTests, d: int) -> np.ndarray:
+def _by_degree(tests: IndependenceTests, d: int) -> np.ndarray:
     """Minimum-degree elimination order of the moral graph, last variable first: a good first permutation."""
     everyone = frozenset(range(d))
     joined = np.array(

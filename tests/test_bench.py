@@ -428,6 +428,7 @@ def test_results_file_is_made_of_finished_runs(counted, tmp_path):
 
 def test_grids_are_those_of_the_paper():
     assert len(list(candidates("pc", "linear"))) == 6
+    assert len(list(candidates("igsp", "linear"))) == 6
     assert len(list(candidates("dcdi", "linear"))) == 6
     assert len(list(candidates("gran-dag", "rff"))) == 8
     assert len(list(candidates("dag-gnn", "rff"))) == 6
@@ -442,7 +443,7 @@ def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
         assert task.stream == Stream.VALIDATION
         right = np.asarray(data.graph, dtype=float)
         if task.method == "igsp":
-            good = settings["alpha"] == 1e-4
+            good = settings["alpha"] == 1e-4 and settings["test"] == "hsic"
             return Outcome(status="ok", kind="graph", matrices=(right if good else right.T)[None], scores=(None,))
         assert settings["holdout"]
         score = settings["sparsity"] + settings["hidden"] / 1000
@@ -455,7 +456,7 @@ def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
     )
     assert read_tuned(path)["linear"] == {
         "pc": {"alpha": 1e-3},
-        "igsp": {"alpha": 1e-4},
+        "igsp": {"alpha": 1e-4, "test": "hsic"},
         "dcdi": {"sparsity": 1.0, "hidden": 32},
     }
     with pytest.raises(ConfigError, match="no settings to choose"):

@@ -122,6 +122,8 @@ class Baseline:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     selection: Selection | None = None
+    isolated: bool = True
+    """Whether the benchmark gives it a process of its own and a time limit; our own networks need neither."""
     point_estimate: bool = True
     in_paper: bool = False
     seeded: bool = False

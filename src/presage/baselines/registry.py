@@ -200,6 +200,7 @@ _ALL = (
         reference="this package",
         interventions=True,
         defaults={"model": "scm"},
+        isolated=False,
         point_estimate=False,
         in_paper=True,
     ),

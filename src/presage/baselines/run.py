@@ -18,10 +18,11 @@ import numpy as np
 
 from presage.baselines.api import AnswerKind, Baseline
 from presage.baselines.environments import environment_python
+from presage.baselines.fitting import fit_and_note
 from presage.errors import ConfigError
 from presage.types import Dataset
 
-__all__ = ["Outcome", "Status", "read_outcome", "run_isolated"]
+__all__ = ["Outcome", "Status", "read_outcome", "run_here", "run_isolated"]
 
 Clock = Literal["wall", "cpu"]
 PATIENCE = 20.0
@@ -81,6 +82,14 @@ def run_isolated(
     with tempfile.TemporaryDirectory(prefix="presage-run-") as folder:
         _write_request(Path(folder), baseline, data, chosen, seed, bootstrap, time_limit if clock == "cpu" else None)
         return _supervise(Path(folder), python, time_limit, threads, clock)
+
+
+def run_here(
+    baseline: Baseline, data: Dataset, *, settings: Mapping[str, Any] | None = None, seed: int = 0, bootstrap: int = 0
+) -> Outcome:
+    """Fit in this process, for methods of our own: a forward pass ends, and starting Python takes longer than it."""
+    meta, matrices = fit_and_note(baseline, data, baseline.settings(settings), seed=seed, bootstrap=bootstrap)
+    return _outcome(meta, matrices)
 
 
 def _write_request(
@@ -158,7 +167,11 @@ def read_outcome(path: Path) -> tuple[Outcome, dict[str, Any]]:
     with np.load(path, allow_pickle=False) as file:
         meta = json.loads(str(file["meta"]))
         matrices = file.get("matrices")
-    outcome = Outcome(
+    return _outcome(meta, matrices), meta
+
+
+def _outcome(meta: Mapping[str, Any], matrices: np.ndarray | None) -> Outcome:
+    return Outcome(
         status=meta["status"],
         kind=meta["kind"],
         matrices=matrices,
@@ -168,4 +181,3 @@ def read_outcome(path: Path) -> tuple[Outcome, dict[str, Any]]:
         note=meta["note"],
         message=meta["message"],
     )
-    return outcome, meta

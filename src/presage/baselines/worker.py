@@ -52,7 +52,7 @@ def _load_presage() -> None:
 def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
     import numpy as np
 
-    from presage.baselines.bootstrap import resamples
+    from presage.baselines.fitting import fit_and_note
     from presage.baselines.registry import get_baseline
     from presage.types import Dataset
 
@@ -67,25 +67,13 @@ def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
             names=tuple(request["names"]),
             kind=request["kind"],
         )
-    baseline = get_baseline(request["method"])
-    baseline.function()  # a library that is not there must fail before the clock starts
-    started, started_cpu = time.monotonic(), time.process_time()
-    k = request["bootstrap"]
-    seed = request["seed"]
-    answers = [
-        baseline.fit(rows, seed=seed + number, **request["settings"])
-        for number, rows in enumerate(resamples(data, k, seed=seed) if k else [data])
-    ]
-    meta = {
-        "status": "ok",
-        "kind": answers[0].kind,
-        "scores": [answer.score for answer in answers],
-        "seconds": time.monotonic() - started,
-        "cpu_seconds": time.process_time() - started_cpu,
-        "note": answers[0].note,
-        "message": "",
-    }
-    return meta, np.stack([answer.matrix for answer in answers])
+    return fit_and_note(
+        get_baseline(request["method"]),
+        data,
+        request["settings"],
+        seed=request["seed"],
+        bootstrap=request["bootstrap"],
+    )
 
 
 def main(folder: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from presage.baselines.registry import get_baseline
-from presage.baselines.run import Clock, Outcome, run_isolated
+from presage.baselines.run import Clock, Outcome, run_here, run_isolated
 from presage.bench.store import Store
 from presage.bench.tasks import Task, task_key
 from presage.errors import ConfigError, require_extra
@@ -52,12 +52,15 @@ class Record:
 
 
 def _execute(task: Task, folder: str, limits: Limits) -> Outcome:
-    """Draw or read the instance, then run the method on it in a process of its own."""
+    """Draw or read the instance, then run the method on it: in a process of its own unless it is ours."""
     data = Store(folder=Path(folder)).instance(task)
+    baseline, settings = get_baseline(task.method), dict(task.settings)
+    if not baseline.isolated:
+        return run_here(baseline, data, settings=settings, seed=task.instance, bootstrap=task.bootstrap)
     return run_isolated(
-        get_baseline(task.method),
+        baseline,
         data,
-        settings=dict(task.settings),
+        settings=settings,
         seed=task.instance,
         time_limit=limits.time_limit,
         clock=limits.clock,

@@ -132,7 +132,7 @@ def task_key(task: Task) -> str | None:
     return _digest(parts)
 
 
-_SHARED = {"gran-dag": ("pruning",), "lingam": ("trivial",)}
+_SHARED = {"gran-dag": ("pruning",), "lingam": ("trivial",), "pc": ("hsic",), "igsp": ("hsic",)}
 """Modules an adapter uses beside its own."""
 _LIBRARIES = {
     "causal_learn": "causal-learn",

@@ -55,7 +55,7 @@ def _register_hsic() -> None:
 
     package = _package("utils.cit")
 
-    class Hsic(package.CIT_Base):  # type: ignore[misc]  # the package has no types
+    class Hsic(package.CIT_Base):  # type: ignore[misc, name-defined]  # the package has no types
         def __init__(self, data: np.ndarray, **options: Any) -> None:
             super().__init__(data, **options)
             self.method = "hsic"

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
 from presage.baselines.api import Answer, Problem
+
+if TYPE_CHECKING:
+    from presage.hub import Model
 
 __all__ = ["presage_model"]
 
 
-def presage_model(problem: Problem, *, model: str) -> Answer:
-    """The edge probabilities of a trained network; it standardizes the measured values itself."""
-    import torch
-
+@lru_cache(maxsize=8)
+def _loaded(model: str) -> Model:
     from presage.hub import load_model
 
-    torch.set_num_threads(1)
-    matrix = load_model(model).probabilities(problem.raw, problem.mask if problem.mask.any() else None)
+    return load_model(model)
+
+
+def presage_model(problem: Problem, *, model: str) -> Answer:
+    """The edge probabilities of a trained network; it standardizes the measured values itself."""
+    matrix = _loaded(model).probabilities(problem.raw, problem.mask if problem.mask.any() else None)
     return Answer(matrix=matrix, kind="probabilities", note=f"model {model}")

@@ -3,7 +3,9 @@
     python benchmarks/release.py runs/rff rff [--instances 30] [--models src/presage/models] [--records records]
 
 Judged on datasets 0, 1, ... of the test stream (seed 0), which training never draws from: d = 30, n = 1000, in- and
-out-of-distribution, observational and half interventional. The run may still be going: its newest checkpoint is taken.
+out-of-distribution, observational and half interventional, and d = 100 out of distribution (--large of them). The run
+may still be going: its newest checkpoint is taken. `scm` is also asked about the proteins of Sachs et al. if they are
+at hand (PRESAGE_DATA).
 With the name of a bundled model in place of a run (release.py rff rff) it only judges that model again.
 """
 
@@ -18,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from presage.datasets import load_sachs
 from presage.domain.catalog import get_domain
+from presage.errors import PresageError
 from presage.foreign import fit_summaries
 from presage.hub import Model, load_model
 from presage.metrics import evaluate, mean_and_error
@@ -28,6 +32,7 @@ from presage.train.export import model_of_run
 METRICS = ("f1", "auprc", "auroc", "ece", "shd", "acyclic")
 PLACES = {name: (name, f"{name}-ood") for name in ("linear", "rff", "grn")}
 PLACES["scm"] = ("scm", "linear", "linear-ood", "rff", "rff-ood")
+LARGE = {name: (f"{name}-ood",) for name in ("linear", "rff", "grn")} | {"scm": ("linear-ood", "rff-ood")}
 
 
 def judge(
@@ -42,7 +47,8 @@ def judge(
         found = evaluate(dataset.graph, probabilities)
         for name in METRICS:
             scores[name].append(float(found[name]))
-    row: dict[str, Any] = {"domain": domain, "rows": "interventional" if interventional else "observational"}
+    kind = "interventional" if interventional else "observational"
+    row: dict[str, Any] = {"domain": domain, "d": d, "rows": kind, "datasets": instances}
     for name, values in scores.items():
         if name == "acyclic":
             row[name] = f"{np.mean(values):.2f}"
@@ -50,6 +56,20 @@ def judge(
             summary = mean_and_error(values)
             row[name] = f"{summary.mean:.3f} ± {summary.error:.3f}"
     return row
+
+
+def sachs(model: Model) -> list[dict[str, Any]]:
+    """SHD and F1 on the measured proteins, without and with their targets; nothing if the data is not at hand."""
+    try:
+        data = load_sachs()
+    except PresageError as error:
+        print(f"Sachs et al. left out: {error}")
+        return []
+    rows = []
+    for kind, targets in (("targets not told", None), ("targets told", data.interventions)):
+        found = evaluate(data.graph, model.probabilities(data.x, targets))
+        rows.append({"rows": kind, "f1": f"{found['f1']:.3f}", "shd": int(found["shd"]), "edges": int(found["edges"])})
+    return rows
 
 
 def source_hash(root: Path) -> str:
@@ -65,6 +85,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--instances", type=int, default=30)
+    parser.add_argument("--large", type=int, default=10, help="datasets with d = 100")
     parser.add_argument("--models", type=Path, default=Path("src/presage/models"))
     parser.add_argument("--records", type=Path, default=Path("records"))
     parser.add_argument("--source", type=Path, default=Path("src/presage"), help="the source the run was trained with")
@@ -81,13 +102,21 @@ def main() -> None:
         for interventional in (False, True):
             rows.append(judge(model, domain, interventional=interventional, instances=options.instances))
             print(rows[-1], flush=True)
+    if options.large:
+        for domain in LARGE[options.name]:
+            rows.append(judge(model, domain, interventional=True, instances=options.large, d=100))
+            print(rows[-1], flush=True)
+    proteins = sachs(model) if options.name == "scm" else []
+    print(*proteins, sep="\n")
     if released:
         return
     train = metadata["train"]
+    minutes = train["core_minutes"] + train["core_minutes_before"]
+    datasets = train["datasets"] + train["datasets_before"]
     metadata["card"] = {
-        "about": f"trained on the {options.name} domain for {train['core_minutes']:.0f} core-minutes "
-        f"({train['datasets']:,} datasets)",
-        f"held-out scores (d = 30, n = 1000, {options.instances} datasets each, mean ± standard error)": rows,
+        "about": f"trained on the {options.name} domain for {minutes:.0f} core-minutes ({datasets:,} datasets)",
+        "held-out scores (n = 1000, mean ± standard error)": rows,
+        **({"proteins of Sachs et al. (17 edges)": proteins} if proteins else {}),
         "regenerate": f"python benchmarks/release.py RUN {options.name} --instances {options.instances}",
     }
     metadata["summaries"] = fit_summaries(get_domain(options.name))
@@ -103,10 +132,11 @@ def main() -> None:
                 "model_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
                 "source_sha256": source_hash(options.source),
                 "steps": train["step"],
-                "datasets": train["datasets"],
-                "core_minutes": round(train["core_minutes"], 1),
+                "datasets": datasets,
+                "core_minutes": round(minutes, 1),
                 "validation": train["validation"],
                 "scores": rows,
+                "sachs": proteins,
             },
             indent=2,
             ensure_ascii=False,

@@ -352,6 +352,26 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
                 assert two[key] == pytest.approx(one[key], rel=2e-3)
 
 
+def test_the_command_line_under_torchrun_reports_and_ends(tmp_path):
+    """What only the leading process does, such as drawing its progress, must not ask the others for an answer."""
+    config = _config(steps=None, minutes=0.05, validation=ValidationConfig(d=4, n=30, datasets=1, n_interventional=10))
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps(config.to_json()))
+    command = ["-m", "presage", "train", "--config", str(settings), "--out", str(tmp_path / "run"), "--threads", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    entries = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert sum(entry["event"] == "step" for entry in entries) >= 2
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
 def test_bf16_is_checked_and_close(tmp_path):
     """In a process of its own, which may not use AMX: where bf16 works, its answers are logged beside fp32's."""
     program = f"""

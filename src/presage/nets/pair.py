@@ -35,11 +35,11 @@ class PairConfig(NetConfig):
     """Channels of a pair."""
     cells: int = 32
     """Channels of a cell (one row of one variable)."""
-    rounds: int = 3
+    rounds: int = 2
     """How often rows are read; cells are updated between readings."""
     blocks: int = 2
     """Triangle blocks in each round."""
-    outer: int = 16
+    outer: int = 12
     """Channels of each side of the outer-product means over all rows."""
     outer_hit: int = 8
     """The same over the rows in which the first variable is intervened on."""
@@ -49,7 +49,7 @@ class PairConfig(NetConfig):
     """Mixtures of other variables' cells in a cell update."""
     expand: int = 2
     """Hidden width of the feed-forward parts over the width."""
-    cell_expand: int = 2
+    cell_expand: int = 1
     """The same for the cells."""
     tails: float = 3.0
     """Values further out than this many deviations are drawn in before moments are taken; 0 leaves them (counts)."""

@@ -101,17 +101,17 @@ class TrainConfig:
 
     domain: a name of `presage.domains()` or a `Domain`. net: unless said otherwise the pair network, which draws heavy
     tails in except where the domain yields counts. sizes: (d, probability) pairs; batches hold one d each.
-    pairs: ordered pairs a batch holds (d = 30, 7200 pairs: 8 datasets), with at least `least` and at most `most`
+    pairs: ordered pairs a batch holds (d = 30, 3600 pairs: 4 datasets), with at least `least` and at most `most`
     datasets. memory: GiB the activations of one piece of a batch may take; larger batches are cut into pieces.
     steps or minutes: the budget (exactly one); the schedule is fitted to it. precision: fp32 or bf16 autocast.
     """
 
     domain: Domain
     net: NetConfig = field(default_factory=PairConfig)
-    sizes: tuple[tuple[int, float], ...] = ((2, 0.03), (5, 0.07), (10, 0.2), (20, 0.3), (30, 0.4))
-    pairs: int = 7200
-    least: int = 8
-    most: int = 32
+    sizes: tuple[tuple[int, float], ...] = ((2, 0.03), (5, 0.07), (10, 0.15), (20, 0.25), (30, 0.35), (50, 0.15))
+    pairs: int = 3600
+    least: int = 2
+    most: int = 16
     memory: float = 0.75
     rows: RowsConfig = field(default_factory=RowsConfig)
     buffer: BufferConfig = field(default_factory=lambda: BufferConfig(capacity=64, rows_factor=1.0))

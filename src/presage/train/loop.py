@@ -47,6 +47,7 @@ class _Progress:
     datasets: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    processes: int = 1
     datasets_before: int = 0
     core_minutes_before: float = 0.0
     started: float = field(default_factory=time.monotonic)
@@ -59,8 +60,13 @@ class _Progress:
         self.cpu_seconds += cpu - self.cpu_started
         self.started, self.cpu_started = now, cpu
 
+    @property
+    def core_minutes(self) -> float:
+        """Processor time of all processes, taking them for alike."""
+        return self.cpu_seconds * self.processes / 60.0
+
     def state(self) -> dict[str, Any]:
-        names = ("step", "datasets", "seconds", "cpu_seconds", "datasets_before", "core_minutes_before")
+        names = ("step", "datasets", "seconds", "cpu_seconds", "processes", "datasets_before", "core_minutes_before")
         return {name: getattr(self, name) for name in names}
 
 
@@ -79,7 +85,7 @@ class Trainer:
             check_bf16()
         self.network: Network = build_network(config.net, config.seed).to(self.team.device)
         self.judged: Network = build_network(config.net, config.seed).to(self.team.device)
-        self.progress = _Progress()
+        self.progress = _Progress(processes=self.team.size)
         if config.start is not None and latest_checkpoint(self.folder / "checkpoints") is None:
             self._begin_with(config.start)
         self.updater = Updater(self.network, config.optim)
@@ -168,17 +174,18 @@ class Trainer:
         self.sums = dict(state["sums"])
         for name, value in state["progress"].items():
             setattr(self.progress, name, value)
+        self.progress.processes = self.team.size
 
     # The run
 
     def spent(self) -> float:
-        """Share of the budget that is spent."""
+        """Share of the budget that is spent, by this process's clock."""
         self.progress.clock()
         if self.config.steps is not None:
             return self.progress.step / self.config.steps
         assert self.config.minutes is not None
         seconds = self.progress.cpu_seconds if self.config.clock == "cpu" else self.progress.seconds
-        return self.team.lead_value(seconds / (60.0 * self.config.minutes))
+        return seconds / (60.0 * self.config.minutes)
 
     def run(self) -> Path:
         """Train to the end of the budget; returns the model file (or the run folder, if asked to stop early)."""
@@ -186,7 +193,10 @@ class Trainer:
         previous = self._catch_signals()
         try:
             judged_at = self.progress.seconds
-            while (spent := self.spent()) < 1.0 and not self.stopping:
+            while True:
+                spent, self.stopping = self.team.follow(self.spent(), self.stopping)
+                if spent >= 1.0 or self.stopping:
+                    break
                 self.step(spent)
                 if self.progress.seconds - judged_at > 60.0 * self.config.validation.minutes:
                     self._judge(validator)
@@ -276,7 +286,7 @@ class Trainer:
                 "step": step,
                 "datasets": self.progress.datasets,
                 "minutes": round(self.progress.seconds / 60.0, 3),
-                "core_minutes": round(self.progress.cpu_seconds / 60.0, 3),
+                "core_minutes": round(self.progress.core_minutes, 3),
                 **{name: self.sums[name] / count for name in values},
                 "multiplier": self.dual.multiplier,
                 "rate": self.config.optim.rate * factor,
@@ -297,7 +307,7 @@ class Trainer:
             "step": self.progress.step,
             "datasets": self.progress.datasets,
             "minutes": round(self.progress.seconds / 60.0, 3),
-            "core_minutes": round(self.progress.cpu_seconds / 60.0, 3),
+            "core_minutes": round(self.progress.core_minutes, 3),
             **scores,
             **extra,
         }

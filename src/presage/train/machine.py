@@ -74,13 +74,13 @@ class Team:
             at += gradient.numel()
         return float(flat[-2]), float(flat[-1])
 
-    def lead_value(self, value: float) -> float:
-        """The leading process's value: clocks differ, schedules must not."""
+    def follow(self, spent: float, stopping: bool) -> tuple[float, bool]:
+        """What the leading process says of budget and signals: clocks differ, schedules must not."""
         if self.size == 1:
-            return value
-        tensor = torch.tensor([value], dtype=torch.float64, device=self.device)
+            return spent, stopping
+        tensor = torch.tensor([spent, float(stopping)], dtype=torch.float64, device=self.device)
         dist.broadcast(tensor, src=0)
-        return float(tensor)
+        return float(tensor[0]), bool(tensor[1])
 
     def leave(self) -> None:
         """Close the connection if this object opened it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -354,7 +355,7 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
 
 def test_the_command_line_under_torchrun_reports_and_ends(tmp_path):
     """What only the leading process does, such as drawing its progress, must not ask the others for an answer."""
-    config = _config(steps=None, minutes=0.05, validation=ValidationConfig(d=4, n=30, datasets=1, n_interventional=10))
+    config = _config(steps=None, minutes=0.15, validation=ValidationConfig(d=4, n=30, datasets=1, n_interventional=10))
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps(config.to_json()))
     command = ["-m", "presage", "train", "--config", str(settings), "--out", str(tmp_path / "run"), "--threads", "1"]
@@ -407,6 +408,17 @@ def test_a_run_can_begin_with_a_model(tmp_path):
     assert not (tmp_path / "third").exists()
 
 
+def test_a_grown_network_answers_as_the_smaller_one_at_first(tmp_path):
+    first = train(_config(), tmp_path / "first")
+    larger = dataclasses.replace(TINY, blocks=3)
+    grown = Trainer(_config(start=str(first), net=larger), tmp_path / "grown")
+    data = _config().domain.sample(d=4, n=30, n_interventional=10, seed=1)[0]
+    x, u = torch.tensor(data.x, dtype=torch.float32), torch.tensor(data.interventions)
+    answers = [network.predict(x, u) for network in (load_model(str(first)).network, grown.network)]
+    torch.testing.assert_close(answers[1], answers[0])
+    grown.buffer.close()
+
+
 def test_tails_of_counts_are_left_alone():
     assert TrainConfig(domain="grn", steps=1).net == PairConfig(tails=0.0)
     assert TrainConfig(domain="rff", steps=1).net == PairConfig()
@@ -441,6 +453,24 @@ def test_command_line(tmp_path, capsys):
     assert presage_command(["train", "--domain", "rff", "--out", str(tmp_path / "new")]) == 2
     assert "budget" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_command_line_starts_with_a_model_and_grows_it(tmp_path, capsys):
+    first = train(_config(), tmp_path / "first")
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps(_config(steps=2).to_json()))
+    run = ["train", "--config", str(settings), "--out", str(tmp_path / "second"), "--start", str(first)]
+    assert presage_command([*run, "--blocks", "2", "--rate", "0.001"]) == 0
+    assert "after 2 steps" in capsys.readouterr().out
+    config = TrainConfig.from_json(json.loads((tmp_path / "second" / "config.json").read_text()))
+    assert (config.net, config.start) == (dataclasses.replace(TINY, blocks=2), str(first))
+    assert config.optim.rate == 0.001
+    assert presage_command(["train", "--out", str(tmp_path / "third"), "--net", "axial", "--blocks", "2"]) == 2
+    assert "budget" in capsys.readouterr().err
+    run = ["train", "--out", str(tmp_path / "third"), "--net", "axial", "--blocks", "2", "--steps", "1"]
+    assert presage_command(run) == 2
+    assert "only the pair network" in capsys.readouterr().err
+    assert not (tmp_path / "third").exists()
 
 
 def test_a_gene_configuration_is_read_in_a_fresh_process(tmp_path):

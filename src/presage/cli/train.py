@@ -27,6 +27,9 @@ def train(
     start: Annotated[
         str | None, typer.Option(help="A model (name or file) whose weights the run begins with, network included.")
     ] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="Triangle blocks a round; a model to start with may have fewer.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     precision: Annotated[str, typer.Option(help="fp32 or bf16 (checked on this machine first).")] = "fp32",
     producers: Annotated[str, typer.Option(help="Who simulates: inline, processes or ray.")] = "inline",
@@ -64,6 +67,7 @@ def train(
         producers=producers,
         workers=workers,
         start=start,
+        blocks=blocks,
         rate=rate,
     )
     trainer = Trainer(config, out, resume=resume)
@@ -101,6 +105,7 @@ def _config(
     producers: str,
     workers: int,
     start: str | None,
+    blocks: int | None,
     rate: float | None,
 ) -> TrainConfig:
     """The configuration of the folder when resuming, else the one the options describe."""
@@ -109,10 +114,13 @@ def _config(
     from presage.data.settings import BufferConfig
     from presage.domain.catalog import open_domain
     from presage.errors import ConfigError
+    from presage.hub import load_model
     from presage.nets.api import config_from_json
+    from presage.nets.pair import PairConfig
     from presage.train.config import TrainConfig, paper_recipe
 
-    if resume and (out / "config.json").exists():
+    again = resume and (out / "config.json").exists()
+    if again:
         settings = out / "config.json"
     budget = {name: value for name, value in budget.items() if value is not None}
     if settings is not None:
@@ -120,29 +128,29 @@ def _config(
             config = TrainConfig.from_json(json.loads(settings.read_text()))
         except (OSError, json.JSONDecodeError) as error:
             raise ConfigError(f"cannot read the configuration {settings}: {error}") from error
-        config = dataclasses.replace(config, **{"minutes": None, "steps": None, **budget}) if budget else config
-        return config if start is None else _starting(config, start)
-    if not budget:
+        if budget:
+            config = dataclasses.replace(config, **{"minutes": None, "steps": None, **budget})
+    elif not budget:
         raise ConfigError("give a budget: --minutes 30, or --steps 10000")
-    if recipe not in ("ours", "paper"):
+    elif recipe == "paper":
+        config = paper_recipe(domain, **budget, **options)
+    elif recipe == "ours":
+        config = TrainConfig(domain=open_domain(domain), net=config_from_json({"net": net}), **budget, **options)
+        buffer: Any = {**dataclasses.asdict(config.buffer), "producers": producers, "workers": workers}
+        config = dataclasses.replace(config, buffer=BufferConfig(**buffer))
+    else:
         raise ConfigError(f"the recipe must be ours or paper, not {recipe!r}")
-    if recipe == "paper":
-        return paper_recipe(domain, **budget, **options)
-    config = TrainConfig(domain=open_domain(domain), net=config_from_json({"net": net}), **budget, **options)
-    buffer: Any = {**dataclasses.asdict(config.buffer), "producers": producers, "workers": workers}
-    config = dataclasses.replace(config, buffer=BufferConfig(**buffer))
+    if again:
+        return config
     if rate is not None:
         config = dataclasses.replace(config, optim=dataclasses.replace(config.optim, rate=rate))
-    return config if start is None else _starting(config, start)
-
-
-def _starting(config: TrainConfig, start: str) -> TrainConfig:
-    """The configuration with the network of the model that the run begins with."""
-    import dataclasses
-
-    from presage.hub import load_model
-
-    return dataclasses.replace(config, start=start, net=load_model(start).network.config)
+    if start is not None:
+        config = dataclasses.replace(config, start=start, net=load_model(start).network.config)
+    if blocks is not None:
+        if not isinstance(config.net, PairConfig):
+            raise ConfigError("only the pair network has blocks")
+        config = dataclasses.replace(config, net=dataclasses.replace(config.net, blocks=blocks))
+    return config
 
 
 class _Bar:
@@ -184,13 +192,19 @@ class _Bar:
 
 
 def _draw_curve(folder: Path) -> None:
+    from presage.errors import DataError
     from presage.files import atomic_write
     from presage.plots import figure_bytes, learning_curve_figure
 
     log = folder / "metrics.jsonl"
-    if log.exists() and log.read_text().strip():
-        with atomic_write(folder / "learning_curve.png") as file:
-            file.write(figure_bytes(learning_curve_figure(log)))
+    if not log.exists():
+        return
+    try:
+        figure = learning_curve_figure(log)
+    except DataError:  # a run of a few steps has no curve yet
+        return
+    with atomic_write(folder / "learning_curve.png") as file:
+        file.write(figure_bytes(figure))
 
 
 def register(app: typer.Typer) -> None:

@@ -39,6 +39,10 @@ class Network(nn.Module):
         """Edge logits [B, d, d]."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward")
 
+    def grows_from(self, other: Network) -> bool:
+        """Whether weights of `other` can be taken over, with all further parts of this network silent at first."""
+        return self.config == other.config
+
     def activation_bytes(self, n: int, d: int) -> int:
         """About how much memory one dataset's activations take in training; batches are cut by it."""
         raise NotImplementedError(f"{type(self).__name__} must implement activation_bytes")

@@ -264,6 +264,13 @@ class PairNetwork(Network):
         """Edge logits [B, d, d] of x [B, n, d], u [B, n, d]."""
         return self._run(RowStatistics(x, u, missing, tails=self.config.tails), rows=None)
 
+    def grows_from(self, other: Network) -> bool:
+        """A network of the same size with no more blocks: those added start silent."""
+        theirs = other.config
+        if not isinstance(theirs, PairConfig) or theirs.blocks > self.config.blocks:
+            return False
+        return dataclasses.replace(theirs, blocks=self.config.blocks) == self.config
+
     def activation_bytes(self, n: int, d: int) -> int:
         """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""
         config = self.config

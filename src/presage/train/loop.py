@@ -101,12 +101,13 @@ class Trainer:
     def _begin_with(self, start: str) -> None:
         """Take the weights of a model, and note what was spent on them."""
         model = load_model(start)
-        if model.network.config != self.config.net:
+        if not self.network.grows_from(model.network):
             raise ConfigError(
                 f"the model {start!r} is another network than the run's: {model.network.config} against "
                 f"{self.config.net}; give the run the model's network"
             )
-        self.network.load_state_dict(model.network.state_dict())
+        # What the smaller network lacks starts silent, so the grown one answers the same at first.
+        self.network.load_state_dict(model.network.state_dict(), strict=False)
         before = model.metadata.get("train", {})
         self.progress.datasets_before = int(before.get("datasets", 0)) + int(before.get("datasets_before", 0))
         self.progress.core_minutes_before = before.get("core_minutes", 0.0) + before.get("core_minutes_before", 0.0)

@@ -11,7 +11,7 @@ from scipy.stats import norm, rankdata
 from presage.errors import ConfigError
 from presage.nets.api import build_network, config_from_json, config_to_json
 from presage.nets.pair import PairConfig, PairNetwork
-from presage.nets.statistics import CELL_FEATURES, PAIR_FEATURES, RowStatistics, drawn_in, rank_normal
+from presage.nets.statistics import CELL_FEATURES, RowStatistics, drawn_in, pair_features, rank_normal
 
 SMALL = PairConfig(width=16, cells=8, rounds=3, blocks=1, outer=4, outer_hit=4, triangle=8, heads=2)
 
@@ -143,10 +143,16 @@ def test_fixed_statistics_are_what_they_say():
     u[0, 400:, 1] = 1.0
     statistics = RowStatistics(x, u)
     features = statistics.pair_features()
-    assert features.shape == (1, 3, 3, PAIR_FEATURES)
+    assert features.shape == (1, 3, 3, pair_features(False))
     torch.testing.assert_close(features[0, ..., 0], torch.corrcoef(x[0].T), rtol=0, atol=1e-4)
     torch.testing.assert_close(statistics.hits[0, 1], torch.full((3,), 100.0))
     torch.testing.assert_close(statistics.moments[0][1][0, 1], x[0, 400:].mean(0), rtol=0, atol=1e-4)
+    sure = statistics.pair_features(scores=True)
+    assert sure.shape == (1, 3, 3, pair_features(True))
+    plain = features.shape[-1] // 2 - 2
+    torch.testing.assert_close(sure[..., :plain], features[..., :plain])
+    shift = (x[0, 400:].mean(0) * 10.0).asinh()  # 100 rows: a standard error of a tenth
+    torch.testing.assert_close(sure[0, 1, :, plain + 1], shift, rtol=0, atol=1e-3)
     cells, _, _ = next(statistics.chunks(None)())
     assert cells.shape == (1, 500, 3, CELL_FEATURES)
     # The residual of a variable given all others has unit variance and is uncorrelated with the others.
@@ -161,6 +167,10 @@ def test_config_travels_as_json_and_refuses_nonsense():
         config_from_json({"net": "pair", "depth": 3})
     with pytest.raises(ConfigError, match="width"):
         PairConfig(width=0)
+    with pytest.raises(ConfigError, match="true or false"):
+        PairConfig(scores=1)
+    with pytest.raises(ConfigError, match="tails"):
+        PairConfig(tails=-1.0)
     with pytest.raises(ConfigError, match="multiple of 4"):
         PairConfig(triangle=6)
 

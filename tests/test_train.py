@@ -45,7 +45,7 @@ def _config(**changes) -> TrainConfig:
         "rows": RowsConfig(n=(20, 40)),
         "buffer": BufferConfig(capacity=8, rows_factor=1.0, reuse=2.0),
         "optim": OptimConfig(warmup=3, average=4.0),
-        "dual": DualConfig(every=2, rate=0.5),
+        "dual": DualConfig(every=2, rate=0.5, per_run=False),
         "validation": ValidationConfig(d=4, n=30, n_interventional=10, datasets=3, minutes=100.0),
         "steps": 12,
     }
@@ -76,7 +76,7 @@ def test_likelihood_by_hand_and_diagonal_mask():
 
 
 def test_dual_moves_up_by_the_averaged_penalty_when_due():
-    dual = Dual(DualConfig(every=2, rate=0.5, warmup=0.5, smoothing=0.25))
+    dual = Dual(DualConfig(every=2, rate=0.5, per_run=False, warmup=0.5, smoothing=0.25))
     dual.observe(1.0)
     dual.ascend(0, 0.0)
     assert dual.multiplier == 0.0  # not due
@@ -87,6 +87,17 @@ def test_dual_moves_up_by_the_averaged_penalty_when_due():
     again = Dual(dual.config)
     again.restore(dual.state())
     assert again == dual
+
+
+def test_the_multiplier_does_not_depend_on_the_number_of_steps():
+    ends = []
+    for steps in (200, 2000):
+        dual = Dual(DualConfig(every=20, rate=0.1, warmup=0.0))
+        for step in range(steps):
+            dual.observe(0.5)
+            dual.ascend(step, step / steps)
+        ends.append(dual.multiplier)
+    assert ends == pytest.approx([0.05, 0.05], rel=0.1)
 
 
 # The optimisers
@@ -403,14 +414,14 @@ def test_a_run_can_begin_with_a_model(tmp_path):
     spent = begun.metadata["train"]
     assert spent["datasets_before"] == model.metadata["train"]["datasets"] > spent["datasets"]
     assert spent["core_minutes_before"] == model.metadata["train"]["core_minutes"]
-    with pytest.raises(ConfigError, match="another network"):
+    with pytest.raises(ConfigError, match="network differs"):
         Trainer(_config(start=str(first), net=PairConfig()), tmp_path / "third")
     assert not (tmp_path / "third").exists()
 
 
 def test_a_grown_network_answers_as_the_smaller_one_at_first(tmp_path):
     first = train(_config(), tmp_path / "first")
-    larger = dataclasses.replace(TINY, blocks=3)
+    larger = dataclasses.replace(TINY, blocks=3, scores=True)
     grown = Trainer(_config(start=str(first), net=larger), tmp_path / "grown")
     data = _config().domain.sample(d=4, n=30, n_interventional=10, seed=1)[0]
     x, u = torch.tensor(data.x, dtype=torch.float32), torch.tensor(data.interventions)

@@ -39,9 +39,11 @@ class Network(nn.Module):
         """Edge logits [B, d, d]."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward")
 
-    def grows_from(self, other: Network) -> bool:
-        """Whether weights of `other` can be taken over, with all further parts of this network silent at first."""
-        return self.config == other.config
+    def take_over(self, other: Network) -> None:
+        """Take the weights of a network of the same size, or of one this can grow from without another answer."""
+        if self.config != other.config:
+            raise ConfigError(f"its network differs: {other.config} against {self.config}")
+        self.load_state_dict(other.state_dict())
 
     def activation_bytes(self, n: int, d: int) -> int:
         """About how much memory one dataset's activations take in training; batches are cut by it."""

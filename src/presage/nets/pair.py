@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from presage.errors import ConfigError
 from presage.nets.api import NetConfig, Network, register_network
-from presage.nets.statistics import CELL_FEATURES, PAIR_FEATURES, RowStatistics
+from presage.nets.statistics import CELL_FEATURES, RowStatistics, pair_features
 
 __all__ = ["PairConfig", "PairNetwork"]
 
@@ -51,16 +51,20 @@ class PairConfig(NetConfig):
     """Hidden width of the feed-forward parts over the width."""
     cell_expand: int = 1
     """The same for the cells."""
+    scores: bool = False
+    """Whether pairs also start from how many standard errors their statistics are from 0."""
     tails: float = 3.0
     """Values further out than this many deviations are drawn in before moments are taken; 0 leaves them (counts)."""
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):
-            if (name := spec.name) == "tails":
+            if (name := spec.name) in ("tails", "scores"):
                 continue
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"the pair network's {name} must be a whole number of at least 1, not {value!r}")
+        if not isinstance(self.scores, bool):
+            raise ConfigError(f"the pair network's scores must be true or false, not {self.scores!r}")
         if not 0.0 <= self.tails < float("inf"):
             raise ConfigError(f"the pair network's tails must be 0 or a number of deviations, not {self.tails!r}")
         if self.triangle % KINDS:
@@ -249,7 +253,7 @@ class PairNetwork(Network):
         self.config: PairConfig = config
         k, c = config.width, config.cells
         self.cell_in = nn.Sequential(nn.Linear(CELL_FEATURES, 2 * c), nn.ReLU(inplace=True), nn.Linear(2 * c, c))
-        self.pair_in = nn.Linear(PAIR_FEATURES, k)
+        self.pair_in = nn.Linear(pair_features(config.scores), k)
         self.pair_mlp = nn.Sequential(nn.LayerNorm(k), nn.Linear(k, 2 * k), nn.GELU(), nn.Linear(2 * k, k))
         self.reads = nn.ModuleList(OuterMeans(config) for _ in range(config.rounds))
         self.updates = nn.ModuleList(CellUpdate(config) for _ in range(config.rounds - 1))
@@ -264,12 +268,25 @@ class PairNetwork(Network):
         """Edge logits [B, d, d] of x [B, n, d], u [B, n, d]."""
         return self._run(RowStatistics(x, u, missing, tails=self.config.tails), rows=None)
 
-    def grows_from(self, other: Network) -> bool:
-        """A network of the same size with no more blocks: those added start silent."""
-        theirs = other.config
-        if not isinstance(theirs, PairConfig) or theirs.blocks > self.config.blocks:
-            return False
-        return dataclasses.replace(theirs, blocks=self.config.blocks) == self.config
+    def take_over(self, other: Network) -> None:
+        """Networks of the same size may have fewer blocks and no scores: what is added starts silent."""
+        theirs, ours = other.config, self.config
+        if (
+            not isinstance(theirs, PairConfig)
+            or theirs.blocks > ours.blocks
+            or theirs.scores > ours.scores
+            or dataclasses.replace(theirs, blocks=ours.blocks, scores=ours.scores) != ours
+        ):
+            raise ConfigError(f"its network differs: {theirs} against {ours}")
+        state = other.state_dict()
+        if ours.scores and not theirs.scores:
+            old = state["pair_in.weight"]
+            new = torch.zeros_like(self.pair_in.weight)
+            last = 4  # features of the pair as a whole; before them those of (i, j), then those of (j, i)
+            few, many = (old.shape[1] - last) // 2, (new.shape[1] - last) // 2
+            new[:, :few], new[:, many : many + few], new[:, -last:] = old[:, :few], old[:, few:-last], old[:, -last:]
+            state["pair_in.weight"] = new
+        self.load_state_dict(state, strict=False)  # further blocks are missing in it
 
     def activation_bytes(self, n: int, d: int) -> int:
         """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""
@@ -293,7 +310,7 @@ class PairNetwork(Network):
 
     def _run(self, statistics: RowStatistics, rows: int | None) -> Tensor:
         chunks = statistics.chunks(rows)
-        pairs = self.pair_in(statistics.pair_features())
+        pairs = self.pair_in(statistics.pair_features(self.config.scores))
         counts = [statistics.counts, statistics.hits]
         mixtures: list[Tensor] = []
         kept: Tensor | None = None  # with one chunk the cells are kept, with many they are made again in each round

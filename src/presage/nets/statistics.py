@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-__all__ = ["CELL_FEATURES", "PAIR_FEATURES", "RowStatistics", "drawn_in", "rank_normal"]
+__all__ = ["CELL_FEATURES", "RowStatistics", "drawn_in", "pair_features", "rank_normal"]
 
 RIDGES = (0.003, 0.1)
 """Ridges of the precision matrices: one follows almost deterministic relations, one stays calm when n is small."""
@@ -20,7 +20,11 @@ CLIP = 6.0
 AT_ONCE = 1 << 23
 """Values that are ranked and scaled at once, which bounds memory."""
 CELL_FEATURES = 3 + 2 * len(RIDGES) + 4
-PAIR_FEATURES = 2 * (2 * (1 + 2 * len(RIDGES) + 2)) + 4
+
+
+def pair_features(scores: bool) -> int:
+    """How many numbers `RowStatistics.pair_features` gives for each pair."""
+    return 2 * (2 * (1 + 2 * len(RIDGES) + 2 + 4 * scores)) + 4
 
 
 def rank_normal(x: Tensor, missing: Tensor | None = None) -> Tensor:
@@ -136,35 +140,48 @@ class RowStatistics:
             gram = self._products(v, v)
             mean_j = self._products(self.u, v)
             cross_j = self._products(v, v, weight=self.u)
+            square_j = self._products(self.u, v, power=2)
             hits = self.hits.clamp_min(1.0)
-            self.moments.append((gram / self.counts.clamp_min(1.0), mean_j / hits, cross_j / hits))
+            under = (mean_j / hits, cross_j / hits, square_j / hits)
+            self.moments.append((gram / self.counts.clamp_min(1.0), *under))
             # Divided by each pair's own count the matrix need not be positive definite once cells are missing; divided
             # by the columns' counts it is. The ridge keeps it invertible for n < d and constant columns.
             own = self.counts.expand_as(gram).diagonal(dim1=1, dim2=2).clamp_min(1.0).sqrt()  # [B, d]
             scaled = gram / (own[:, :, None] * own[:, None, :])
             self.precisions.append([torch.linalg.inv(scaled + ridge * eye) for ridge in RIDGES])
 
-    def _products(self, a: Tensor, b: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Sums over rows of (weight) a_i b_j, chunk by chunk: [B, d, d]."""
+    def _products(self, a: Tensor, b: Tensor, weight: Tensor | None = None, power: int = 1) -> Tensor:
+        """Sums over rows of (weight) a_i b_j^power, chunk by chunk: [B, d, d]."""
         total: Tensor | None = None
         for piece in self.pieces:
             left = a[:, piece].float() if weight is None else a[:, piece] * weight[:, piece]
-            part = left.transpose(1, 2) @ b[:, piece]
+            part = left.transpose(1, 2) @ (b[:, piece] if power == 1 else b[:, piece] ** power)
             total = part if total is None else total + part
         return a.new_zeros(()) if total is None else total
 
     @torch.no_grad()
-    def pair_features(self) -> Tensor:
-        """Fixed statistics of every ordered pair and of its mirror image: [B, d, d, PAIR_FEATURES]."""
+    def pair_features(self, scores: bool = False) -> Tensor:
+        """Fixed statistics of every ordered pair and of its mirror image: [B, d, d, pair_features(scores)].
+
+        scores: also how many standard errors from 0 they are (on a scale of asinh), so that the network need not learn
+        to weigh a number by the count behind it.
+        """
         parts: list[Tensor] = []
-        for (cross, mean_j, cross_j), precisions in zip(self.moments, self.precisions, strict=True):
+        sure: list[Tensor] = []
+        for (cross, mean_j, cross_j, square_j), precisions in zip(self.moments, self.precisions, strict=True):
             parts.append(cross)
-            for precision in precisions:
+            for number, precision in enumerate(precisions):
                 own = precision.diagonal(dim1=1, dim2=2)  # [B, d]
-                parts.append(-precision / (own[:, :, None] * own[:, None, :]).sqrt())
-                parts.append(-precision / own[:, None, :])  # regression weight of i in the equation of j
+                partial = -precision / (own[:, :, None] * own[:, None, :]).sqrt()
+                parts += [partial, -precision / own[:, None, :]]  # the second: regression weight of i for j
+                if scores and number == 0:
+                    sure.append((partial * self.counts.sqrt()).asinh())
             parts += [mean_j, cross_j]
-        here = torch.stack(parts, dim=-1).clamp(-CLIP, CLIP)
+            if scores:
+                # A variable set to a calm value calms its descendants: the spread of j then is worth a number, too.
+                spread = (square_j - 1.0) * 0.5**0.5
+                sure += [(part * self.hits.sqrt()).asinh() for part in (mean_j, cross_j, spread)]
+        here = torch.stack(parts + sure, dim=-1).clamp(-CLIP, CLIP)
         d = here.shape[1]
         hits = self.hits.log1p() * 0.25
         size = (self.counts.clamp_min(1.0).log() * 0.25).expand_as(hits)

@@ -101,13 +101,10 @@ class Trainer:
     def _begin_with(self, start: str) -> None:
         """Take the weights of a model, and note what was spent on them."""
         model = load_model(start)
-        if not self.network.grows_from(model.network):
-            raise ConfigError(
-                f"the model {start!r} is another network than the run's: {model.network.config} against "
-                f"{self.config.net}; give the run the model's network"
-            )
-        # What the smaller network lacks starts silent, so the grown one answers the same at first.
-        self.network.load_state_dict(model.network.state_dict(), strict=False)
+        try:
+            self.network.take_over(model.network)
+        except ConfigError as error:
+            raise ConfigError(f"the run cannot begin with the model {start!r}: {error}") from error
         before = model.metadata.get("train", {})
         self.progress.datasets_before = int(before.get("datasets", 0)) + int(before.get("datasets_before", 0))
         self.progress.core_minutes_before = before.get("core_minutes", 0.0) + before.get("core_minutes_before", 0.0)

@@ -39,6 +39,8 @@ class Dual:
     config: DualConfig
     multiplier: float = 0.0
     average: float | None = None
+    ascended: float = 0.0
+    """The share of the budget that was spent at the last ascent."""
 
     def observe(self, penalty: float) -> None:
         """Take in the penalty of a primal step."""
@@ -49,12 +51,17 @@ class Dual:
         """After a primal step: every so often, move the multiplier up by the averaged penalty."""
         if (step + 1) % self.config.every == 0 and self.average is not None:
             warm = 1.0 if self.config.warmup == 0 else min(1.0, progress / self.config.warmup)
-            self.multiplier += warm * self.config.rate * self.average
+            size = self.config.rate
+            if self.config.per_run:
+                size *= max(0.0, progress - self.ascended)
+            self.multiplier += warm * size * self.average
+            self.ascended = progress
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"multiplier": self.multiplier, "average": self.average}
+        return {"multiplier": self.multiplier, "average": self.average, "ascended": self.ascended}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Back from `state`."""
         self.multiplier, self.average = state["multiplier"], state["average"]
+        self.ascended = state.get("ascended", 0.0)

@@ -72,6 +72,11 @@ def sachs(model: Model) -> list[dict[str, Any]]:
     return rows
 
 
+def portable(config: dict[str, Any]) -> dict[str, Any]:
+    """A run's configuration without paths of this machine: the model it began with is the record's first run."""
+    return {**config, "start": "first" if config.get("start") else None}
+
+
 def source_hash(root: Path) -> str:
     """One hash over the package's source, so that a record names the code that made it."""
     digest = hashlib.sha256()
@@ -85,6 +90,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--instances", type=int, default=30)
+    parser.add_argument("--first", type=Path, help="the run that RUN began with (--start), for the record")
     parser.add_argument("--large", type=int, default=10, help="datasets with d = 100")
     parser.add_argument("--models", type=Path, default=Path("src/presage/models"))
     parser.add_argument("--records", type=Path, default=Path("records"))
@@ -96,6 +102,7 @@ def main() -> None:
     else:
         network, metadata = model_of_run(options.run)
         metadata["name"] = options.name
+        metadata["train"]["config"] = portable(metadata["train"]["config"])
         model = Model(network, metadata)
     rows = []
     for domain in PLACES.get(options.name, (options.name,)):
@@ -123,9 +130,12 @@ def main() -> None:
     path = options.models / f"{options.name}.safetensors"
     save_model(path, network, metadata)
     record = options.records / options.name
-    record.mkdir(parents=True, exist_ok=True)
-    for name in ("config.json", "metrics.jsonl"):
-        shutil.copy(options.run / name, record / name)
+    shutil.rmtree(record, ignore_errors=True)
+    for run, folder in ((options.run, record), (options.first, record / "first")):
+        if run is not None:
+            folder.mkdir(parents=True)
+            shutil.copy(run / "metrics.jsonl", folder / "metrics.jsonl")
+            (folder / "config.json").write_text(json.dumps(portable(json.loads((run / "config.json").read_text()))))
     (record / "record.json").write_text(
         json.dumps(
             {

@@ -94,15 +94,15 @@ def main() -> None:
         ),
         "\n".join(table(records)),
         fill(
-            "The `scm` model is trained on a broad domain that covers most of what is out of distribution for the other "
-            "three: its numbers say how it does there, not how it generalises.",
+            "The `scm` model is trained on a broad domain that covers most of what is out of distribution for the "
+            "other three: its numbers say how it does there, not how it generalises.",
             WIDTH,
         ),
         *([fill(f"Proteins of Sachs et al. (17 edges), `scm`, {proteins}.", WIDTH)] if proteins else []),
         fill(
             "Written by `python tools/write_readme.py` from `records/`; measured again by "
-            "`python benchmarks/release.py NAME NAME`, for example `rff rff`. `presage bench` regenerates every table and "
-            "figure of the paper (docs/reproduce.md).",
+            "`python benchmarks/release.py NAME NAME`, for example `rff rff`. `presage bench` regenerates every table "
+            "and figure of the paper (docs/reproduce.md).",
             WIDTH,
         ),
     ]

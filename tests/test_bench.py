@@ -423,6 +423,15 @@ def test_results_file_is_made_of_finished_runs(counted, tmp_path):
     assert "variables 5, rows 40" in text
 
 
+def test_our_networks_may_see_more_instances():
+    choice = Choice(methods=("empty", "presage"), instances=2, own_instances=4, columns=("linear",))
+    planned = plan(get_experiment("table-30"), choice)
+    counts = {name: len({t.instance for t in planned if t.method == name}) for name in ("empty", "presage")}
+    assert counts == {"empty": 2, "presage": 4}
+    with pytest.raises(ConfigError, match="own_instances"):
+        Choice(own_instances=0)
+
+
 # Tuning.
 
 

@@ -22,6 +22,8 @@ class Choice:
 
     methods: tuple[str, ...] = ()
     instances: int | None = None
+    own_instances: int | None = None
+    """Instances for our networks, which take seconds where searches take minutes; as many as for all if None."""
     variables: int | None = None
     rows: int | None = None
     bootstrap: int | None = None
@@ -29,7 +31,7 @@ class Choice:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, least in (("instances", 1), ("variables", 1), ("rows", 2), ("bootstrap", 0)):
+        for name, least in (("instances", 1), ("own_instances", 1), ("variables", 1), ("rows", 2), ("bootstrap", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ConfigError(f"the number of {name} must be at least {least}, not {value!r}")
@@ -47,17 +49,19 @@ def plan(experiment: Experiment, choice: Choice, tuned: Mapping[str, Any] | None
     """Tasks, instance by instance, so that an unfinished run has all methods on the first instances."""
     methods = choose_methods(experiment, choice.methods)
     instances = experiment.instances if choice.instances is None else choice.instances
+    own = instances if choice.own_instances is None else choice.own_instances
     if experiment.kind == "sachs":
-        instances = 1
+        instances = own = 1
     known = tuple(dict.fromkeys(setting.column for setting in experiment.settings))
     unknown = [column for column in choice.columns if column not in known]
     if unknown:
         raise ConfigError(f"{experiment.name} has no column {unknown[0]!r}; it has: {', '.join(known)}")
     tasks = [
         _task(experiment, choice, method, _sized(setting, experiment, choice), instance, tuned or {})
-        for instance in range(instances)
+        for instance in range(max(instances, own))
         for setting in experiment.settings
         for method in methods
+        if instance < (own if method.name == "presage" else instances)
         if method.runs_in(setting.section) and (not choice.columns or setting.column in choice.columns)
     ]
     return list(dict.fromkeys(tasks))

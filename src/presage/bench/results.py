@@ -41,8 +41,13 @@ def write_results(out: Path, target: Path) -> Path:
 def _facts(facts: dict[str, object]) -> str:
     smaller = facts.get("smaller")
     changed = {key: value for key, value in smaller.items() if value is not None} if isinstance(smaller, dict) else {}
+    counts = [
+        f"{facts[key]} instances for {who}"
+        for key, who in (("own_instances", "our networks"), ("instances", "the other methods"))
+        if facts.get(key)
+    ]
     text = (
-        f"{facts['instances']} instances, {facts['date']}, {facts['machine']}, Python {facts['python']}, "
+        f"{', '.join(counts) or 'no instances'}; {facts['date']}, {facts['machine']}, Python {facts['python']}, "
         f"time limit {facts['time_limit']:g} s ({facts['clock']} clock) per run, "
         f"engine {facts['engine']} with {facts['jobs']} at a time."
     )

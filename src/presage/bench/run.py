@@ -72,7 +72,7 @@ def run_experiment(
     executed = sum(not record.cached for record in records)
     about = {
         "experiment": experiment.name,
-        "instances": int(frame["instance"].nunique()) if len(frame) else 0,
+        **_instances(frame),
         "engine": engine,
         "jobs": limits.jobs,
         "time_limit": limits.time_limit,
@@ -86,6 +86,16 @@ def run_experiment(
     }
     files.append(_text(folder / "run.json", json.dumps(about, indent=1) + "\n"))
     return Run(frame=frame, files=tuple(files), cached=len(records) - executed, executed=executed)
+
+
+def _instances(frame: pd.DataFrame) -> dict[str, int]:
+    """How many instances the searches and our networks saw."""
+    if not len(frame):
+        return {"instances": 0, "own_instances": 0}
+    ours = frame["method"].str.startswith("presage")
+    found = {"instances": int(frame.loc[~ours, "instance"].nunique()), "own_instances": 0}
+    found["own_instances"] = int(frame.loc[ours, "instance"].nunique())
+    return found
 
 
 def _row(method: str, choice: Choice, experiment: Experiment) -> str:

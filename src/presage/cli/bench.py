@@ -22,6 +22,9 @@ def bench(
     name: Annotated[str, typer.Argument(help="An experiment of `presage bench list`, or: list, tune, results.")],
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all. presage:NAME is a network.")] = "all",
     instances: Annotated[int | None, typer.Option(help="Number of instances; the paper's if not given.")] = None,
+    own_instances: Annotated[
+        int | None, typer.Option(help="Instances for our networks, if others than for the rest.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results and of the cache that makes runs resumable.")] = Path(
         "results"
     ),
@@ -96,7 +99,13 @@ def bench(
     if tuned is None and (out / "tuned.json").is_file():
         tuned = out / "tuned.json"
     choice = Choice(
-        methods=wanted, instances=instances, variables=variables, rows=rows, bootstrap=bootstrap, columns=chosen_columns
+        methods=wanted,
+        instances=instances,
+        own_instances=own_instances,
+        variables=variables,
+        rows=rows,
+        bootstrap=bootstrap,
+        columns=chosen_columns,
     )
     settings = read_tuned(tuned)
     with _progress(name) as progress:

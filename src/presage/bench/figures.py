@@ -87,7 +87,7 @@ def calibration_picture(predictions: Predictions, columns: Sequence[str], sectio
 
 def radar_picture(frame: pd.DataFrame, columns: Sequence[str], metrics: Sequence[str]) -> Figure:
     """Mean metrics under each shift; SHD and SID as in-distribution value over value, so that outside is better."""
-    figure = new_figure(4.6 * len(columns), 4.8)
+    figure = new_figure(4.6 * len(columns), 5.6)
     angles = np.linspace(0.0, 2.0 * np.pi, len(metrics), endpoint=False)
     for place, column in enumerate(columns):
         axis = figure.add_subplot(1, len(columns), place + 1, projection="polar")
@@ -98,9 +98,12 @@ def radar_picture(frame: pd.DataFrame, columns: Sequence[str], metrics: Sequence
             axis.plot(np.append(angles, angles[0]), [*values, values[0]], color=_colour(2 * number), label=str(domain))
         axis.set_xticks(angles, [_radar_name(metric) for metric in metrics])
         axis.set_ylim(0, max(1.05, axis.get_ylim()[1]))
+        axis.set_rlabel_position(np.degrees(angles[1] / 2.0))  # between two spokes, where no name stands
+        axis.tick_params(axis="y", labelsize=7, labelcolor="0.4")
+        axis.tick_params(axis="x", pad=8)
         axis.set_title(column)
         if len(means):
-            axis.legend(fontsize=6, loc="lower left", bbox_to_anchor=(-0.15, -0.15))
+            axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
     return figure
 
 

@@ -361,7 +361,7 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
     for one, two in zip(*logs, strict=True):
         for key in ("loss", "penalty"):
             if key in one:
-                assert two[key] == pytest.approx(one[key], rel=2e-3)
+                assert two[key] == pytest.approx(one[key], rel=5e-3)
 
 
 def test_the_command_line_under_torchrun_reports_and_ends(tmp_path):

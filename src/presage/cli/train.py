@@ -114,7 +114,7 @@ def _config(
     from presage.data.settings import BufferConfig
     from presage.domain.catalog import open_domain
     from presage.errors import ConfigError
-    from presage.hub import load_model
+    from presage.hub import BUNDLED, SUFFIX, load_model
     from presage.nets.api import config_from_json
     from presage.nets.pair import PairConfig
     from presage.train.config import TrainConfig, paper_recipe
@@ -145,7 +145,10 @@ def _config(
     if rate is not None:
         config = dataclasses.replace(config, optim=dataclasses.replace(config.optim, rate=rate))
     if start is not None:
-        config = dataclasses.replace(config, start=start, net=load_model(start).network.config)
+        file = BUNDLED / f"{start}{SUFFIX}"
+        config = dataclasses.replace(
+            config, start=str(file if file.is_file() else start), net=load_model(start).network.config
+        )
     if blocks is not None:
         if not isinstance(config.net, PairConfig):
             raise ConfigError("only the pair network has blocks")

@@ -128,7 +128,7 @@ class TrainConfig:
     precision: Literal["fp32", "bf16"] = "fp32"
     seed: int = 0
     start: str | None = None
-    """A model (name or file) whose weights the run begins with; its network must be the run's."""
+    """A model file whose weights the run begins with; its network must be the run's, or one that grows into it."""
     keep: int = 2
     """How many checkpoints stay on disk."""
 

@@ -16,9 +16,8 @@ import torch
 from presage.data.buffer import Buffer, TrainBatch
 from presage.errors import ConfigError
 from presage.files import atomic_write
-from presage.hub import load_model
 from presage.nets.api import Network, build_network
-from presage.nets.weights import save_model
+from presage.nets.weights import load_model_file, save_model
 from presage.rng import Stream, generator
 from presage.train.checkpoint import latest_checkpoint, read_checkpoint, write_checkpoint
 from presage.train.config import TrainConfig
@@ -100,12 +99,12 @@ class Trainer:
 
     def _begin_with(self, start: str) -> None:
         """Take the weights of a model, and note what was spent on them."""
-        model = load_model(start)
+        network, metadata = load_model_file(start)
         try:
-            self.network.take_over(model.network)
+            self.network.take_over(network)
         except ConfigError as error:
             raise ConfigError(f"the run cannot begin with the model {start!r}: {error}") from error
-        before = model.metadata.get("train", {})
+        before = metadata.get("train", {})
         self.progress.datasets_before = int(before.get("datasets", 0)) + int(before.get("datasets_before", 0))
         self.progress.core_minutes_before = before.get("core_minutes", 0.0) + before.get("core_minutes_before", 0.0)
 

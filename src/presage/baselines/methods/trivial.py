@@ -33,6 +33,8 @@ def sort_and_regress(x: np.ndarray, key: np.ndarray, rng: np.random.Generator) -
     order = np.lexsort((rng.permutation(d), key))  # ties in random order
     for place in range(1, d):
         target, causes = order[place], order[:place]
+        if np.ptp(x[:, target]) == 0.0:  # a constant has no causes, and no noise to choose by
+            continue
         inputs = x[:, causes]
         scale = np.abs(LinearRegression().fit(inputs, x[:, target]).coef_)
         try:

@@ -90,7 +90,7 @@ def radar_picture(frame: pd.DataFrame, columns: Sequence[str], metrics: Sequence
     figure = new_figure(4.6 * len(columns), 5.6)
     angles = np.linspace(0.0, 2.0 * np.pi, len(metrics), endpoint=False)
     for place, column in enumerate(columns):
-        axis = figure.add_subplot(1, len(columns), place + 1, projection="polar")
+        axis: Any = figure.add_subplot(1, len(columns), place + 1, projection="polar")
         part = frame[frame["column"] == column]
         means = part.groupby("domain", sort=False)[list(metrics)].mean()
         for number, (domain, row) in enumerate(means.iterrows()):

@@ -30,13 +30,15 @@ def paper(domain: str, d: int, section: str, metric: str) -> str:
         if domain == "rff":  # the only one in distribution that the paper prints
             ablated = paper_value("tab:ablation", section, "avici:main", "rff", metric)
             return "" if ablated is None else f"{ablated.mean:.3f}"
+        if not ood:
+            return ""
         transfer = paper_value("tab:benchmark-transfer-linear-rff", section, f"avici:{family}", family, metric)
         if transfer is not None:  # thirty datasets there, ten in the table of probabilistic metrics
             return f"{transfer.mean:.3f}"
         table = "tab:benchmark-30-prob"
     else:
         table = "tab:benchmark-100" if d == 100 else "tab:benchmark-30" if ood else "tab:benchmark-30-indist"
-    if not ood and metric != "f1":
+    if not ood and metric == "ece":
         return ""
     value = paper_value(table, section, "avici", family, metric)
     return "" if value is None else f"{value.mean:.3f}"

@@ -90,7 +90,7 @@ def main() -> None:
         fill(
             "F1 / AUPRC / ECE on held-out datasets, n = 1000 (half of the rows interventional where so marked), mean ± "
             f"standard error over {_span(instances)} datasets with d = 30, {_span(large)} with d = 100. The paper's "
-            "networks had eight GPUs for four days each; ours one CPU core for this many minutes: "
+            "networks had eight GPUs for four days each; ours this many minutes of one CPU core: "
             f"{spent}.",
             WIDTH,
         ),

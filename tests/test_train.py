@@ -421,7 +421,7 @@ def test_a_run_can_begin_with_a_model(tmp_path):
 
 def test_a_grown_network_answers_as_the_smaller_one_at_first(tmp_path):
     first = train(_config(), tmp_path / "first")
-    larger = dataclasses.replace(TINY, blocks=3, scores=True)
+    larger = dataclasses.replace(TINY, rounds=4, blocks=3, scores=True)
     grown = Trainer(_config(start=str(first), net=larger), tmp_path / "grown")
     data = _config().domain.sample(d=4, n=30, n_interventional=10, seed=1)[0]
     x, u = torch.tensor(data.x, dtype=torch.float32), torch.tensor(data.interventions)
@@ -471,10 +471,10 @@ def test_command_line_starts_with_a_model_and_grows_it(tmp_path, capsys):
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps(_config(steps=2).to_json()))
     run = ["train", "--config", str(settings), "--out", str(tmp_path / "second"), "--start", str(first)]
-    assert presage_command([*run, "--blocks", "2", "--rate", "0.001"]) == 0
+    assert presage_command([*run, "--blocks", "2", "--rounds", "3", "--rate", "0.001"]) == 0
     assert "after 2 steps" in capsys.readouterr().out
     config = TrainConfig.from_json(json.loads((tmp_path / "second" / "config.json").read_text()))
-    assert (config.net, config.start) == (dataclasses.replace(TINY, blocks=2), str(first))
+    assert (config.net, config.start) == (dataclasses.replace(TINY, blocks=2, rounds=3), str(first))
     assert config.optim.rate == 0.001
     assert presage_command(["train", "--out", str(tmp_path / "third"), "--net", "axial", "--blocks", "2"]) == 2
     assert "budget" in capsys.readouterr().err

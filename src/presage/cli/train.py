@@ -30,6 +30,9 @@ def train(
     blocks: Annotated[
         int | None, typer.Option(help="Triangle blocks a round; a model to start with may have fewer.")
     ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="How often rows are read; a model to start with may read them less often.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     precision: Annotated[str, typer.Option(help="fp32 or bf16 (checked on this machine first).")] = "fp32",
     producers: Annotated[str, typer.Option(help="Who simulates: inline, processes or ray.")] = "inline",
@@ -67,7 +70,7 @@ def train(
         producers=producers,
         workers=workers,
         start=start,
-        blocks=blocks,
+        growth={"blocks": blocks, "rounds": rounds},
         rate=rate,
     )
     trainer = Trainer(config, out, resume=resume)
@@ -105,7 +108,7 @@ def _config(
     producers: str,
     workers: int,
     start: str | None,
-    blocks: int | None,
+    growth: dict[str, int | None],
     rate: float | None,
 ) -> TrainConfig:
     """The configuration of the folder when resuming, else the one the options describe."""
@@ -149,10 +152,11 @@ def _config(
         config = dataclasses.replace(
             config, start=str(file if file.is_file() else start), net=load_model(start).network.config
         )
-    if blocks is not None:
+    asked: dict[str, Any] = {name: value for name, value in growth.items() if value is not None}
+    if asked:
         if not isinstance(config.net, PairConfig):
-            raise ConfigError("only the pair network has blocks")
-        config = dataclasses.replace(config, net=dataclasses.replace(config.net, blocks=blocks))
+            raise ConfigError(f"only the pair network has {' and '.join(asked)}")
+        config = dataclasses.replace(config, net=dataclasses.replace(config.net, **asked))
     return config
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -31,19 +32,19 @@ def check_size(*, d: int, n: int, n_interventional: int, size: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Domain(Component):
+class Domain(Component, ABC):
     """A distribution over datasets with known graphs. Subclasses implement `draw`."""
 
     kind: ClassVar[Kind] = "real"
     acyclic: ClassVar[bool] = True
     """Whether training asks the network for acyclic answers (the paper: yes for SCMs, no for genes)."""
 
+    @abstractmethod
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         """One raw dataset: x [n, d], interventions [n, d] bool, graph [d, d] int8, and optionally names and rows.
 
         The first n - n_interventional rows are observational.
         """
-        raise NotImplementedError(f"{type(self).__name__} must implement draw")
 
     def describe(self) -> list[tuple[str, str]]:
         """Rows (parameter, readable value); a row without a value is a heading."""

@@ -8,6 +8,7 @@ distributions are compared with those libraries' in the tests.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphModel(Component):
+class GraphModel(Component, ABC):
     """A distribution over acyclic graphs. Subclasses implement `ordered`."""
 
     def sample(self, rng: np.random.Generator, d: int) -> np.ndarray:
@@ -40,9 +41,9 @@ class GraphModel(Component):
             raise ConfigError(f"d must be a whole number of at least 1, not {d!r}")
         return relabel(rng, self.resolve(rng).ordered(rng, d).astype(np.int8))
 
+    @abstractmethod
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
         """A graph before its variables are shuffled, with options resolved."""
-        raise NotImplementedError(f"{type(self).__name__} must implement ordered")
 
     def _positive(self, *names: str) -> None:
         for name in names:

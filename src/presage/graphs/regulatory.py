@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -197,12 +198,12 @@ class RegulatorySubgraph(GraphModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignRule(Component):
+class SignRule(Component, ABC):
     """How effects get their signs. Subclasses implement `sample`."""
 
+    @abstractmethod
     def sample(self, rng: np.random.Generator, subgraph: Subgraph) -> np.ndarray:
         """1.0 (activating) or -1.0 (repressing) for every ordered pair: [d, d]."""
-        raise NotImplementedError(f"{type(self).__name__} must implement sample")
 
 
 @register

@@ -11,6 +11,7 @@ for any n, d >= 1. Row order never matters; permuting variables permutes the ans
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,14 +31,14 @@ class NetConfig:
     """The short name used in configs and on the command line."""
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     """Base of networks."""
 
     config: NetConfig
 
+    @abstractmethod
     def forward(self, x: Tensor, u: Tensor, missing: Tensor | None = None) -> Tensor:
         """Edge logits [B, d, d]."""
-        raise NotImplementedError(f"{type(self).__name__} must implement forward")
 
     def take_over(self, other: Network) -> None:
         """Take the weights of a network of the same size, or of one this can grow from without another answer."""
@@ -45,9 +46,9 @@ class Network(nn.Module):
             raise ConfigError(f"its network differs: {other.config} against {self.config}")
         self.load_state_dict(other.state_dict())
 
+    @abstractmethod
     def activation_bytes(self, n: int, d: int) -> int:
         """About how much memory one dataset's activations take in training; batches are cut by it."""
-        raise NotImplementedError(f"{type(self).__name__} must implement activation_bytes")
 
     @torch.inference_mode()
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:

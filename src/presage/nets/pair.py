@@ -22,6 +22,7 @@ from presage.nets.statistics import CELL_FEATURES, RowStatistics, pair_features
 
 __all__ = ["PairConfig", "PairNetwork"]
 
+GROWS = ("rounds", "blocks", "scores")  # what a network may have more of than the one it goes on from
 KINDS = 4  # triangles: chain, fork, collider, reverse chain
 
 
@@ -269,15 +270,17 @@ class PairNetwork(Network):
         return self._run(RowStatistics(x, u, missing, tails=self.config.tails), rows=None)
 
     def take_over(self, other: Network) -> None:
-        """Networks of the same size may have fewer blocks and no scores: what is added starts silent."""
+        """Networks of the same size may have fewer rounds, fewer blocks and no scores: what is added starts silent."""
         theirs, ours = other.config, self.config
         if (
             not isinstance(theirs, PairConfig)
-            or theirs.blocks > ours.blocks
-            or theirs.scores > ours.scores
-            or dataclasses.replace(theirs, blocks=ours.blocks, scores=ours.scores) != ours
+            or any(getattr(theirs, name) > getattr(ours, name) for name in GROWS)
+            or dataclasses.replace(theirs, **{name: getattr(ours, name) for name in GROWS}) != ours
         ):
             raise ConfigError(f"its network differs: {theirs} against {ours}")
+        for read in cast("list[OuterMeans]", self.reads)[theirs.rounds :]:
+            for out in read.out:
+                nn.init.zeros_(cast("nn.Linear", out).weight)
         state = other.state_dict()
         if ours.scores and not theirs.scores:
             old = state["pair_in.weight"]
@@ -286,7 +289,7 @@ class PairNetwork(Network):
             few, many = (old.shape[1] - last) // 2, (new.shape[1] - last) // 2
             new[:, :few], new[:, many : many + few], new[:, -last:] = old[:, :few], old[:, few:-last], old[:, -last:]
             state["pair_in.weight"] = new
-        self.load_state_dict(state, strict=False)  # further blocks are missing in it
+        self.load_state_dict(state, strict=False)  # further rounds and blocks are missing in it
 
     def activation_bytes(self, n: int, d: int) -> int:
         """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""

@@ -6,6 +6,7 @@ A mechanism of your own is a frozen dataclass with one method, `function`; see d
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -27,12 +28,12 @@ LARGE = 1e8  # sum of squares below which every value stays under 1e4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mechanism(Component):
+class Mechanism(Component, ABC):
     """A distribution over functions of the parents."""
 
+    @abstractmethod
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
         """Draw the function of one variable: [n, n_parents] -> [n]. Parents may number 0."""
-        raise NotImplementedError(f"{type(self).__name__} must implement function")
 
     def functions(self, rng: np.random.Generator, n_parents: Sequence[int]) -> list[Function]:
         """Draw the functions of all variables; worth overriding only where drawing them together is faster."""

@@ -5,6 +5,7 @@ A noise of your own is a frozen dataclass with one method, `sampler`; see docs/s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -32,12 +33,12 @@ _STANDARD: dict[str, Standard] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noise(Component):
+class Noise(Component, ABC):
     """A distribution over noise samplers, one for each variable."""
 
+    @abstractmethod
     def sampler(self, rng: np.random.Generator, n_parents: int) -> Sampler:
         """Draw how one variable's noise is made: (rng, parents [n, p]) -> [n]."""
-        raise NotImplementedError(f"{type(self).__name__} must implement sampler")
 
     def samplers(self, rng: np.random.Generator, n_parents: Sequence[int]) -> list[Sampler]:
         """Draw the samplers of all variables; worth overriding only where drawing them together is faster."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,18 +40,18 @@ class Preview:
     layers: list[str] = field(default_factory=list)
 
 
-class Source:
+class Source(ABC):
     """Data before anything is asked of it."""
 
     preview: Preview
 
+    @abstractmethod
     def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
         """The checked dataset and what is odd about it; a `DataError` with one sentence if it cannot be used."""
-        raise NotImplementedError
 
+    @abstractmethod
     def code(self) -> str:
         """A Python expression of the data."""
-        raise NotImplementedError
 
     @property
     def size(self) -> int:
@@ -113,8 +114,9 @@ class Upload(Source):
 class _Known(Source):
     """Data that comes as a `Dataset` with its truth."""
 
+    @abstractmethod
     def dataset(self) -> Dataset:
-        raise NotImplementedError
+        """The data with what is known of it."""
 
     def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
         """The dataset; its interventions are its own unless a mask is given."""

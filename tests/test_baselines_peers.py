@@ -56,7 +56,7 @@ def test_least_squares_peers_orient_two_variables_of_equal_noise(name, settings,
 
 
 @pytest.mark.parametrize("forward", [True, False])
-@pytest.mark.parametrize(("name", "settings"), [("dibs", {"steps": 1500}), ("sdcd", {"epochs": 600})])
+@pytest.mark.parametrize(("name", "settings"), [("dibs", {"steps": 1500, "dimensions": 16}), ("sdcd", {"epochs": 600})])
 def test_interventional_peers_orient_two_variables(name, settings, forward):
     data = intervened(forward)
     found, _ = answer(name, data, **settings)

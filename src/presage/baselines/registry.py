@@ -180,6 +180,7 @@ _ALL = (
             "particles": 10,
             "steps": 3000,
             "hidden": 5,
+            "dimensions": None,
             "holdout": False,
         },
         # Read with the domain: effective_size is tried for the linear domains, parameter_length for the others.

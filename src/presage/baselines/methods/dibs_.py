@@ -22,10 +22,14 @@ def dibs(
     particles: int,
     steps: int,
     hidden: int,
+    dimensions: int | None,
     holdout: bool,
 ) -> Answer:
     """SVGD with the BGe score ("linear") or Gaussian likelihoods with MLP means ("nonlinear"), as in the paper:
     observation noise 1, scale-free graph prior, annealing rates 1.
+
+    Particles have as many dimensions as there are variables unless `dimensions` says otherwise. With two or three
+    variables these are so few that most particles freeze where they started; 16 let them move.
 
     With holdout=True it is fitted to 80% of the rows and scored by the mean likelihood of the others.
     """
@@ -52,7 +56,7 @@ def dibs(
     if likelihood == "linear":
         model = BGe(n_vars=d, alpha_mu=effective_size)
         sampler = MarginalDiBS(likelihood_model=model, kernel_param={"h": latent_length}, **common)
-        graphs = sampler.sample(key=key, n_particles=particles, steps=steps)
+        graphs = sampler.sample(key=key, n_particles=particles, steps=steps, n_dim_particles=dimensions)
         if len(held):
             both = jnp.concatenate([x, rest[0]]), jnp.concatenate([mask, rest[1]])
             gains = [
@@ -65,7 +69,7 @@ def dibs(
         model = DenseNonlinearGaussian(n_vars=d, hidden_layers=[hidden], obs_noise=1.0)
         kernel = {"h_latent": latent_length, "h_theta": parameter_length}
         sampler = JointDiBS(likelihood_model=model, kernel_param=kernel, **common)
-        graphs, parameters = sampler.sample(key=key, n_particles=particles, steps=steps)
+        graphs, parameters = sampler.sample(key=key, n_particles=particles, steps=steps, n_dim_particles=dimensions)
         if len(held):
             values = [
                 model.log_likelihood(

@@ -14,13 +14,14 @@ from presage.bench.engine import Limits, Record, run_tasks
 from presage.bench.experiments import EXPERIMENTS, Method, default_settings, get_experiment
 from presage.bench.frame import tidy
 from presage.bench.illustration import illustrate
+from presage.bench.instances import instance, instance_key
 from presage.bench.paper import paper_value
 from presage.bench.plan import Choice, plan, read_tuned
 from presage.bench.results import write_results
 from presage.bench.run import run_experiment
 from presage.bench.store import Store
 from presage.bench.tables import build_table, latex, markdown, method_title
-from presage.bench.tasks import code_version, instance_key, model_fingerprint, task_key
+from presage.bench.tasks import code_version, model_fingerprint, task_key
 from presage.bench.tune import candidates, tune
 from presage.cli import run as cli
 from presage.errors import ConfigError
@@ -35,8 +36,8 @@ def counted(monkeypatch):
     """Methods answered in this process, each call counted."""
     calls = []
 
-    def execute(task, folder, limits):
-        data = Store(folder=Path(folder)).instance(task)
+    def execute(task, limits):
+        data = instance(task)
         calls.append((task.label, task.instance))
         if task.method == "pc":
             return Outcome(status="time-out", seconds=limits.time_limit, message="stopped")
@@ -177,6 +178,17 @@ def test_keys_change_with_everything_that_matters(monkeypatch):
     assert task_key(presage) is None
 
 
+def test_what_cannot_be_drawn_has_a_key_and_a_recorded_reason(tmp_path):
+    from dataclasses import replace
+
+    task = one()
+    impossible = replace(task, setting=replace(task.setting, n_interventional=10**6))
+    assert task_key(impossible) not in (None, task_key(task))
+    (record,) = run_tasks([impossible], Store(folder=tmp_path), LIMITS)
+    assert record.outcome.status == "crash"
+    assert "interventional" in record.outcome.message
+
+
 def test_code_version_ignores_comments_and_docstrings(monkeypatch, tmp_path):
     monkeypatch.setattr(tasks, "ROOT", tmp_path)
     texts = {
@@ -212,7 +224,7 @@ def test_done_work_is_not_repeated(counted, tmp_path):
     again = list(run_tasks(planned, store, LIMITS))
     assert len(counted) == 4
     assert all(record.cached for record in again)
-    pd.testing.assert_frame_equal(tidy(first, store), tidy(again, store))
+    pd.testing.assert_frame_equal(tidy(first), tidy(again))
 
 
 def test_an_interrupted_run_continues_where_it_stopped(counted, tmp_path):
@@ -268,7 +280,7 @@ def test_several_jobs_give_the_same_results(counted, tmp_path):
     frames = []
     for jobs in (1, 3):
         store = Store(folder=tmp_path / str(jobs))
-        frames.append(tidy(run_tasks(planned, store, Limits(jobs=jobs)), store))
+        frames.append(tidy(run_tasks(planned, store, Limits(jobs=jobs))))
     pd.testing.assert_frame_equal(*frames)
 
 
@@ -285,12 +297,10 @@ def test_instances_are_those_of_the_test_stream(tmp_path):
     from presage.domain.catalog import get_domain
 
     (task,) = [t for t in plan(get_experiment("table-30"), QUICK) if t.instance == 1 and t.method == "empty"]
-    store = Store(folder=tmp_path)
-    drawn, read = store.instance(task), store.instance(task)
+    data = instance(task)
     expected = get_domain("linear-ood").sample(d=5, n=40, seed=0, size=2, stream=Stream.TEST)[1]
-    for data in (drawn, read):
-        assert (data.x == expected.x).all()
-        assert (data.graph == expected.graph).all()
+    assert (data.x == expected.x).all()
+    assert (data.graph == expected.graph).all()
 
 
 # From results to tables and pictures.
@@ -408,8 +418,7 @@ def test_sachs_with_a_method_per_section(counted, tmp_path, monkeypatch):
     assert "| Presage (rff) | 1/1 |" in text
     assert " / 16 |" in text  # AVICI (rff) with targets: SHD 16
     assert (tmp_path / "sachs" / "sachs.png") in run.files
-    store = Store(folder=tmp_path / "cache")
-    touched = {t.setting.section: store.instance(t).interventions.any() for t in plan(get_experiment("sachs"), choice)}
+    touched = {t.setting.section: instance(t).interventions.any() for t in plan(get_experiment("sachs"), choice)}
     assert touched == {"observational": False, "interventional": True}
 
 
@@ -446,8 +455,8 @@ def test_grids_are_those_of_the_paper():
 
 
 def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
-    def execute(task, folder, limits):
-        data = Store(folder=Path(folder)).instance(task)
+    def execute(task, limits):
+        data = instance(task)
         settings = dict(task.settings)
         assert task.stream == Stream.VALIDATION
         right = np.asarray(data.graph, dtype=float)
@@ -476,7 +485,7 @@ def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
 
 def test_records_without_answers_have_no_metrics(tmp_path):
     task = plan(get_experiment("table-30"), QUICK)[0]
-    frame = tidy([Record(task=task, outcome=Outcome(status="crash"), cached=False)], Store(folder=tmp_path))
+    frame = tidy([Record(task=task, outcome=Outcome(status="crash"), cached=False)])
     assert math.isnan(frame["f1"].iloc[0])
 
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from presage.baselines.registry import get_baseline
 from presage.baselines.run import Clock, Outcome, run_here, run_isolated
+from presage.bench.instances import instance
 from presage.bench.store import Store
 from presage.bench.tasks import Task, task_key
 from presage.errors import ConfigError, require_extra
@@ -51,9 +51,9 @@ class Record:
     cached: bool
 
 
-def _execute(task: Task, folder: str, limits: Limits) -> Outcome:
-    """Draw or read the instance, then run the method on it: in a process of its own unless it is ours."""
-    data = Store(folder=Path(folder)).instance(task)
+def _execute(task: Task, limits: Limits) -> Outcome:
+    """Draw the instance, then run the method on it: in a process of its own unless it is ours."""
+    data = instance(task)
     baseline, settings = get_baseline(task.method), dict(task.settings)
     if not baseline.isolated:
         return run_here(baseline, data, settings=settings, seed=task.instance, bootstrap=task.bootstrap)
@@ -106,7 +106,7 @@ def run_tasks(tasks: Sequence[Task], store: Store, limits: Limits, engine: Engin
     if not open_tasks:
         return
     work = _on_ray if engine == "ray" else _in_processes
-    for key, outcome in work(open_tasks, store, limits):
+    for key, outcome in work(open_tasks, limits):
         task = open_tasks[key]
         store.save(
             key,
@@ -120,7 +120,7 @@ def run_tasks(tasks: Sequence[Task], store: Store, limits: Limits, engine: Engin
         yield Record(task=task, outcome=outcome, cached=False)
 
 
-def _in_processes(tasks: dict[str, Task], store: Store, limits: Limits) -> Iterator[tuple[str, Outcome]]:
+def _in_processes(tasks: dict[str, Task], limits: Limits) -> Iterator[tuple[str, Outcome]]:
     """Threads only wait: each method has a process of its own anyway."""
     pool = ThreadPoolExecutor(limits.jobs)
     waiting: dict[Future[Outcome], str] = {}
@@ -128,7 +128,7 @@ def _in_processes(tasks: dict[str, Task], store: Store, limits: Limits) -> Itera
     try:
         while True:
             for key, task in queue:
-                waiting[pool.submit(_guarded, task, str(store.folder), limits)] = key
+                waiting[pool.submit(_guarded, task, limits)] = key
                 if len(waiting) >= limits.jobs:
                     break
             if not waiting:
@@ -140,15 +140,15 @@ def _in_processes(tasks: dict[str, Task], store: Store, limits: Limits) -> Itera
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _guarded(task: Task, folder: str, limits: Limits) -> Outcome:
+def _guarded(task: Task, limits: Limits) -> Outcome:
     """An instance that cannot be drawn is a recorded result like any other."""
     try:
-        return _execute(task, folder, limits)
+        return _execute(task, limits)
     except Exception as error:
         return Outcome(status="crash", message=f"{type(error).__name__}: {str(error)[:300]}")
 
 
-def _on_ray(tasks: dict[str, Task], store: Store, limits: Limits) -> Iterator[tuple[str, Outcome]]:
+def _on_ray(tasks: dict[str, Task], limits: Limits) -> Iterator[tuple[str, Outcome]]:
     ray: Any = require_extra("ray", "ray", "the engine 'ray'")
     started = not ray.is_initialized()
     if started:
@@ -159,8 +159,7 @@ def _on_ray(tasks: dict[str, Task], store: Store, limits: Limits) -> Iterator[tu
         ray.init(log_to_driver=False, logging_level="ERROR", **options)
     try:
         remote = ray.remote(num_cpus=1)(_guarded)
-        folder = str(store.folder.resolve())
-        waiting = {remote.remote(task, folder, limits): key for key, task in tasks.items()}
+        waiting = {remote.remote(task, limits): key for key, task in tasks.items()}
         while waiting:
             done, _ = ray.wait(list(waiting), num_returns=1)
             for reference in done:

@@ -10,7 +10,7 @@ import numpy as np
 
 from presage.baselines.bootstrap import edge_probabilities
 from presage.bench.engine import Record
-from presage.bench.store import Store
+from presage.bench.instances import instance
 from presage.metrics import auprc_trapezoid, evaluate
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def prediction(record: Record, true_graph: np.ndarray) -> np.ndarray | None:
     return edge_probabilities(outcome.matrices, outcome.kind, true_graph)
 
 
-def tidy(records: Iterable[Record], store: Store) -> pd.DataFrame:
+def tidy(records: Iterable[Record]) -> pd.DataFrame:
     """One row per record. Metrics of runs without an answer are NaN; `status` and `message` say why."""
     import pandas as pd
 
@@ -57,7 +57,7 @@ def tidy(records: Iterable[Record], store: Store) -> pd.DataFrame:
         }
         found: dict[str, Any] = dict.fromkeys(METRICS, math.nan)
         if outcome.status == "ok":
-            truth = np.asarray(store.instance(task).graph)
+            truth = np.asarray(instance(task).graph)
             guess = prediction(record, truth)
             if guess is not None:
                 found = evaluate(truth, guess)

@@ -16,6 +16,7 @@ import numpy as np
 from presage.bench.engine import Engine, Limits, Record, run_tasks
 from presage.bench.experiments import Experiment
 from presage.bench.frame import prediction, tidy
+from presage.bench.instances import instance
 from presage.bench.plan import Choice, plan
 from presage.bench.store import Store
 from presage.files import atomic_write
@@ -65,10 +66,10 @@ def run_experiment(
         records.append(record)
         if progress:
             progress(len(records), len(tasks), record)
-    frame = tidy(records, store)
+    frame = tidy(records)
     if len(frame):
         frame["row"] = [_row(method, choice, experiment) for method in frame["method"]]
-    files = _write(experiment, folder, frame, records, store, _remark(choice))
+    files = _write(experiment, folder, frame, records, _remark(choice))
     executed = sum(not record.cached for record in records)
     about = {
         "experiment": experiment.name,
@@ -124,7 +125,7 @@ def _text(path: Path, text: str) -> Path:
 
 
 def _write(
-    experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record], store: Store, remark: str
+    experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record], remark: str
 ) -> list[Path]:
     from presage.bench.tables import build_table, latex, markdown
 
@@ -138,12 +139,10 @@ def _write(
         table = build_table(experiment, frame, remark)
         files.append(_text(folder / "table.md", markdown(table)))
         files.append(_text(folder / "table.tex", latex(table)))
-    return files + _pictures(experiment, folder, frame, records, store)
+    return files + _pictures(experiment, folder, frame, records)
 
 
-def _pictures(
-    experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record], store: Store
-) -> list[Path]:
+def _pictures(experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record]) -> list[Path]:
     from presage.bench import figures
 
     columns = [c for c in dict.fromkeys(s.column for s in experiment.settings) if c in set(frame["column"])]
@@ -161,7 +160,7 @@ def _pictures(
     for record in records:
         if record.outcome.status != "ok":
             continue
-        data = store.instance(record.task)
+        data = instance(record.task)
         truth, names = np.asarray(data.graph), data.names
         guess = prediction(record, truth)
         setting = record.task.setting

@@ -14,9 +14,10 @@ from typing import Any
 from presage.baselines.environments import ENVIRONMENTS
 from presage.baselines.registry import get_baseline
 from presage.bench.experiments import Setting
+from presage.bench.instances import instance_key
 from presage.rng import Stream
 
-__all__ = ["Task", "code_version", "instance_key", "model_fingerprint", "task_key"]
+__all__ = ["Task", "code_version", "model_fingerprint", "task_key"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -68,49 +69,6 @@ def _files(folders: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py")))
 
 
-_SCM_CODE = (
-    "components.py",
-    "domain/spec.py",
-    "graphs/ops.py",
-    "graphs/random.py",
-    "rng.py",
-    "simulators/draws.py",
-    "simulators/interventions.py",
-    "simulators/mechanisms.py",
-    "simulators/noise.py",
-    "simulators/scm.py",
-)
-"""All that draws a dataset of a structural causal model; the gene simulator is no part of it."""
-
-
-@cache
-def _simulator_version(kind: str) -> str:
-    if kind == "ScmDomain":
-        return code_version(*_SCM_CODE)
-    return code_version(*_files(("graphs", "simulators", "domain")), "components.py", "rng.py")
-
-
-@cache
-def _domain_json(name: str) -> Any:
-    if name == "sachs":
-        return "sachs"
-    from presage.components import to_json
-    from presage.domain.catalog import get_domain
-
-    return to_json(get_domain(name))
-
-
-def instance_key(task: Task) -> str:
-    """Names the dataset of a task: its distribution, sizes, seed and number, and the code that draws it."""
-    setting = task.setting
-    if setting.domain == "sachs":
-        return _digest(["sachs", setting.section])
-    sizes = [setting.d, setting.n, setting.n_interventional]
-    address = [task.seed, task.stream, task.instance]
-    domain = _domain_json(setting.domain)
-    return _digest([domain, sizes, address, _simulator_version(domain["type"])])
-
-
 def task_key(task: Task) -> str | None:
     """Names the result of a task; None if it needs a model that is not there."""
     baseline = get_baseline(task.method)
@@ -128,7 +86,16 @@ def task_key(task: Task) -> str | None:
     pins = (
         ENVIRONMENTS[baseline.environment].digest if baseline.environment in ENVIRONMENTS else _library(baseline.entry)
     )
-    parts = [instance_key(task), task.method, settings, task.bootstrap, model, pins, code_version(*files)]
+    parts = [
+        instance_key(task),
+        task.instance,
+        task.method,
+        settings,
+        task.bootstrap,
+        model,
+        pins,
+        code_version(*files),
+    ]
     return _digest(parts)
 
 

@@ -77,7 +77,7 @@ def tune(
             progress(len(records), len(tasks), record)
     path = out / "tuned.json"
     known = json.loads(path.read_text()) if path.is_file() else {"settings": {}}
-    for (column, method), best in _select(records, store).items():
+    for (column, method), best in _select(records).items():
         known["settings"].setdefault(column, {})[method] = best
     known["date"] = time.strftime("%Y-%m-%d", time.gmtime())
     known["instances"] = instances
@@ -107,9 +107,9 @@ def _task(method: str, column: str, changes: dict[str, Any], instance: int, d: i
     )
 
 
-def _select(records: list[Record], store: Store) -> dict[tuple[str, str], dict[str, Any]]:
+def _select(records: list[Record]) -> dict[tuple[str, str], dict[str, Any]]:
     """The best candidate per column and method; candidates without any answer are out of the race."""
-    frame = tidy(records, store)
+    frame = tidy(records)
     grids: dict[tuple[str, str, str], dict[str, Any]] = {}
     for record in records:
         settings = dict(record.task.settings)

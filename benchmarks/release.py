@@ -73,8 +73,17 @@ def sachs(model: Model) -> list[dict[str, Any]]:
 
 
 def portable(config: dict[str, Any]) -> dict[str, Any]:
-    """A run's configuration without paths of this machine: the model it began with is the record's first run."""
-    return {**config, "start": "first" if config.get("start") else None}
+    """A run's configuration without paths of this machine: it began with the model of the record's stage before."""
+    return {**config, "start": "the stage before" if config.get("start") else None}
+
+
+def spent(run: Path) -> dict[str, Any]:
+    """What a stage cost: as an earlier record says (RECORDS/NAME/STAGE), or as the run's log does."""
+    if (record := run.parent / "record.json").is_file():
+        stage: dict[str, Any] = json.loads(record.read_text())["stages"][int(run.name) - 1]
+        return stage
+    last = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    return {name: last[name] for name in ("step", "datasets", "core_minutes")}
 
 
 def source_hash(root: Path) -> str:
@@ -90,7 +99,9 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--instances", type=int, default=30)
-    parser.add_argument("--first", type=Path, help="the run that RUN began with (--start), for the record")
+    parser.add_argument(
+        "--before", type=Path, nargs="*", default=[], help="runs or stages of a record RUN goes on from, in order"
+    )
     parser.add_argument("--large", type=int, default=10, help="datasets with d = 100")
     parser.add_argument("--models", type=Path, default=Path("src/presage/models"))
     parser.add_argument("--records", type=Path, default=Path("records"))
@@ -131,17 +142,19 @@ def main() -> None:
     save_model(path, network, metadata)
     record = options.records / options.name
     shutil.rmtree(record, ignore_errors=True)
-    for run, folder in ((options.run, record), (options.first, record / "first")):
-        if run is not None:
-            folder.mkdir(parents=True)
-            shutil.copy(run / "metrics.jsonl", folder / "metrics.jsonl")
-            (folder / "config.json").write_text(json.dumps(portable(json.loads((run / "config.json").read_text()))))
+    stages = []
+    for number, run in enumerate([*options.before, options.run], start=1):
+        folder = record / str(number)
+        folder.mkdir(parents=True)
+        shutil.copy(run / "metrics.jsonl", folder / "metrics.jsonl")
+        (folder / "config.json").write_text(json.dumps(portable(json.loads((run / "config.json").read_text()))))
+        stages.append(spent(run))
     (record / "record.json").write_text(
         json.dumps(
             {
                 "model_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
                 "source_sha256": source_hash(options.source),
-                "steps": train["step"],
+                "stages": stages,
                 "datasets": datasets,
                 "core_minutes": round(minutes, 1),
                 "validation": train["validation"],

@@ -414,6 +414,12 @@ def test_a_run_can_begin_with_a_model(tmp_path):
     spent = begun.metadata["train"]
     assert spent["datasets_before"] == model.metadata["train"]["datasets"] > spent["datasets"]
     assert spent["core_minutes_before"] == model.metadata["train"]["core_minutes"]
+    # Data it has not seen: not that of the first run again.
+    runs = [Trainer(_config(**more), tmp_path / name) for name, more in (("a", {}), ("b", {"start": str(first)}))]
+    drawn = [run.buffer.draw(4, step=0).x for run in runs]
+    assert drawn[0].shape != drawn[1].shape or not np.allclose(drawn[0], drawn[1])
+    for run in runs:
+        run.buffer.close()
     with pytest.raises(ConfigError, match="network differs"):
         Trainer(_config(start=str(first), net=PairConfig()), tmp_path / "third")
     assert not (tmp_path / "third").exists()

@@ -25,7 +25,10 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     recipe: Annotated[str, typer.Option(help="ours, or paper: LAMB, n = 200, the paper's schedule.")] = "ours",
     start: Annotated[
-        str | None, typer.Option(help="A model (name or file) whose weights the run begins with, network included.")
+        str | None,
+        typer.Option(
+            help="A model (name or file) whose weights the run begins with; without --config also its network."
+        ),
     ] = None,
     blocks: Annotated[
         int | None, typer.Option(help="Triangle blocks a round; a model to start with may have fewer.")
@@ -149,9 +152,9 @@ def _config(
         config = dataclasses.replace(config, optim=dataclasses.replace(config.optim, rate=rate))
     if start is not None:
         file = BUNDLED / f"{start}{SUFFIX}"
-        config = dataclasses.replace(
-            config, start=str(file if file.is_file() else start), net=load_model(start).network.config
-        )
+        # A configuration says which network it wants, which may be larger; otherwise it is the model's own.
+        network = config.net if settings is not None else load_model(start).network.config
+        config = dataclasses.replace(config, start=str(file if file.is_file() else start), net=network)
     asked: dict[str, Any] = {name: value for name, value in growth.items() if value is not None}
     if asked:
         if not isinstance(config.net, PairConfig):

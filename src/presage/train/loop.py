@@ -85,17 +85,30 @@ class Trainer:
         self.network: Network = build_network(config.net, config.seed).to(self.team.device)
         self.judged: Network = build_network(config.net, config.seed).to(self.team.device)
         self.progress = _Progress(processes=self.team.size)
-        if config.start is not None and latest_checkpoint(self.folder / "checkpoints") is None:
+        newest = latest_checkpoint(self.folder / "checkpoints")
+        if newest is not None and not resume:
+            raise ConfigError(f"{self.folder} holds a run already; go on with --resume, or choose another folder")
+        saved = None if newest is None else read_checkpoint(newest)
+        if saved is not None:
+            self.progress.datasets_before = int(saved[1]["progress"].get("datasets_before", 0))
+        elif config.start is not None:
             self._begin_with(config.start)
         self.updater = Updater(self.network, config.optim)
         self.average = Average(self.network, config.optim.average)
         self.dual = Dual(config.dual)
         self.buffer = Buffer(
-            config.domain, config.rows, config.buffer, sizes=config.batch_sizes(), seed=config.seed, stream=Stream.TRAIN
+            config.domain, config.rows, config.buffer, sizes=config.batch_sizes(), seed=self._seed, stream=Stream.TRAIN
         )
         self.sums: dict[str, float] = {}
         self.stopping = False
-        self._open(resume)
+        if saved is not None:
+            self._restore(*saved)
+        self._open()
+
+    @property
+    def _seed(self) -> int:
+        """The seed of what a run draws: one that goes on from a model must not see that model's datasets again."""
+        return self.config.seed + (self.progress.datasets_before << 64)
 
     def _begin_with(self, start: str) -> None:
         """Take the weights of a model, and note what was spent on them."""
@@ -110,15 +123,9 @@ class Trainer:
 
     # The run folder
 
-    def _open(self, resume: bool) -> None:
-        settings = self.folder / "config.json"
-        newest = latest_checkpoint(self.folder / "checkpoints")
-        if newest is not None and not resume:
-            raise ConfigError(f"{self.folder} holds a run already; go on with --resume, or choose another folder")
-        if newest is not None:
-            self._restore(*read_checkpoint(newest))
+    def _open(self) -> None:
         if self.team.leads:
-            with atomic_write(settings) as file:
+            with atomic_write(self.folder / "config.json") as file:
                 file.write(json.dumps(self.config.to_json(), indent=2).encode())
             self._trim_log()
 
@@ -217,7 +224,7 @@ class Trainer:
     def step(self, spent: float) -> None:
         """One primal step, and the dual's when it is due."""
         config, step = self.config, self.progress.step
-        rng = generator(config.seed, Stream.TRAIN, STEP_TAG, step)
+        rng = generator(self._seed, Stream.TRAIN, STEP_TAG, step)
         sizes = [d for d, _ in config.sizes]
         weights = np.array([p for _, p in config.sizes])
         d = sizes[int(rng.choice(len(sizes), p=weights / weights.sum()))]
@@ -269,7 +276,7 @@ class Trainer:
 
     def _dropout(self, piece: int) -> Any:
         """Dropout draws from torch's own generator: seed it by the step, and leave it as it was."""
-        rng = generator(self.config.seed, Stream.TRAIN, STEP_TAG, self.progress.step, self.team.rank, piece, 1)
+        rng = generator(self._seed, Stream.TRAIN, STEP_TAG, self.progress.step, self.team.rank, piece, 1)
         return _Seeded(int(rng.integers(2**62)))
 
     def _record(self, values: dict[str, float], factor: float) -> None:

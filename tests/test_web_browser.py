@@ -13,6 +13,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from headless import FLAGS
 
 pytest.importorskip("dash", reason="the page needs the extra web")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser: the extra browser")
@@ -23,15 +24,6 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine"),
 ]
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WAIT = 120_000  # milliseconds; the machine may be busy
 
 

@@ -13,19 +13,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from headless import FLAGS
+
 import presage
 from presage.plots import figure_bytes
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def main() -> None:

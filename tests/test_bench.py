@@ -13,6 +13,7 @@ from presage.bench import engine, figures, tasks
 from presage.bench.engine import Limits, Record, run_tasks
 from presage.bench.experiments import EXPERIMENTS, Method, default_settings, get_experiment
 from presage.bench.frame import tidy
+from presage.bench.grids import scaling_grid
 from presage.bench.illustration import illustrate
 from presage.bench.instances import instance, instance_key
 from presage.bench.paper import paper_value
@@ -366,6 +367,10 @@ def test_calibration_radar_and_scaling_pictures(counted, tmp_path):
     )
     assert run.frame["domain"].nunique() == 8
     assert (tmp_path / "radar" / "radar.png").stat().st_size > 5000
+    assert (tmp_path / "radar" / "table.md").read_text().count("\n| rff") == 8
+    text = write_results(tmp_path, tmp_path / "report" / "RESULTS.md").read_text()
+    assert "(pictures/radar.png)" in text
+    assert (tmp_path / "report" / "pictures" / "radar.png").read_bytes() == (tmp_path / "radar/radar.png").read_bytes()
     rows = [
         {"column": "rff", "d": d, "n": n, "auprc": 1 / d + n / 1000}
         for d in (5, 10)
@@ -374,6 +379,19 @@ def test_calibration_radar_and_scaling_pictures(counted, tmp_path):
     ]
     picture = figures.scaling_picture(pd.DataFrame(rows), ["rff"])
     assert [text.get_text() for text in picture.axes[0].get_legend().get_texts()] == ["d = 5", "d = 10"]
+
+
+def test_scaling_grid_has_a_line_per_domain_and_variables():
+    rows = [{"domain": "rff", "d": d, "n": n, "auprc": n / 1000} for d in (5, 100) for n in (10, 300) for _ in range(2)]
+    text = scaling_grid(get_experiment("scaling"), pd.DataFrame(rows))
+    assert "| domain | d | n = 10 | n = 300 |" in text
+    assert "| rff | 5 | 0.010 (0.00) | 0.300 (0.00) |\n| rff | 100 | 0.010 (0.00)" in text
+
+
+def test_all_networks_of_an_experiment_have_a_row_each(counted, tmp_path):
+    small = Choice(methods=("all",), instances=1, variables=5, rows=40)
+    run = run_experiment(get_experiment("transfer"), tmp_path, choice=small, limits=LIMITS)
+    assert set(run.frame["row"]) == {"presage:linear", "presage:rff"}
 
 
 def test_radar_shows_ratios_of_distances():

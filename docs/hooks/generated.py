@@ -26,7 +26,6 @@ def results() -> str:
     if not path.is_file():
         return "No results are stored in this version of the source; the commands below make them.\n"
     text = path.read_text(encoding="utf-8")
-    text = re.sub(r"!\[([^\]]*)\]\([^)]*\)", r"*\1*", text)  # pictures live beside that file
     return re.sub(r"^#", "##", text, flags=re.MULTILINE)
 
 
@@ -34,6 +33,15 @@ def contributing() -> str:
     """CONTRIBUTING.md without its title."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n", 1)[1]
     return text.replace("`docs/simulate.md`", "[Simulated datasets](simulate.md)")
+
+
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """The pictures of the results, at the same place beside their page as beside benchmarks/RESULTS.md."""
+    from mkdocs.structure.files import File
+
+    for picture in sorted((ROOT / "benchmarks" / "pictures").glob("*.png")):
+        files.append(File.generated(config, f"pictures/{picture.name}", abs_src_path=str(picture)))
+    return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

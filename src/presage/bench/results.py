@@ -18,19 +18,26 @@ file. The paper's numbers are those printed in its tables (`src/presage/bench/pa
 distributions and with its authors' implementations of the baselines; ours are on the instances 0, 1, ... of the test
 stream of seed 0.
 """
+PICTURES = "pictures"
 
 
 def write_results(out: Path, target: Path) -> Path:
-    """Collect table.md and run.json of every experiment under `out` into one file."""
+    """Collect the tables of every experiment under `out` into one file, and their pictures into a folder beside it."""
     parts = [_HEAD]
-    for name in EXPERIMENTS:
+    for name, experiment in EXPERIMENTS.items():
         about, table = out / name / "run.json", out / name / "table.md"
-        if not about.is_file():
+        pictures = sorted((out / name).glob("*.png"))
+        if not (about.is_file() or pictures):
             continue
-        facts = json.loads(about.read_text())
-        parts.append(f"## {name}\n\n{_facts(facts)}\n")
+        parts.append(f"## {name}\n")
+        if about.is_file():
+            parts.append(_facts(json.loads(about.read_text())) + "\n")
         if table.is_file():
             parts.append(table.read_text())
+        for picture in pictures:
+            with atomic_write(target.parent / PICTURES / picture.name) as file:
+                file.write(picture.read_bytes())
+            parts.append(f"![{experiment.title}]({PICTURES}/{picture.name})\n")
     if len(parts) == 1:
         raise ConfigError(f"{out} holds no finished experiment; run one with: presage bench table-30 --out {out}")
     with atomic_write(target) as file:

@@ -17,7 +17,7 @@ from presage.bench.engine import Engine, Limits, Record, run_tasks
 from presage.bench.experiments import Experiment
 from presage.bench.frame import prediction, tidy
 from presage.bench.instances import instance
-from presage.bench.plan import Choice, plan
+from presage.bench.plan import Choice, choose_methods, plan
 from presage.bench.store import Store
 from presage.files import atomic_write
 
@@ -101,7 +101,7 @@ def _instances(frame: pd.DataFrame) -> dict[str, int]:
 
 def _row(method: str, choice: Choice, experiment: Experiment) -> str:
     """The network of each column is one row "presage", unless networks were named."""
-    named = any(text.startswith("presage:") for text in (choice.methods or experiment.methods))
+    named = any(chosen.model for chosen in choose_methods(experiment, choice.methods))
     return "presage" if method.startswith("presage:") and not named else method
 
 
@@ -127,6 +127,7 @@ def _text(path: Path, text: str) -> Path:
 def _write(
     experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record], remark: str
 ) -> list[Path]:
+    from presage.bench.grids import radar_grid, scaling_grid
     from presage.bench.tables import build_table, latex, markdown
 
     files = [_text(folder / "results.csv", frame.to_csv(index=False))]
@@ -139,6 +140,9 @@ def _write(
         table = build_table(experiment, frame, remark)
         files.append(_text(folder / "table.md", markdown(table)))
         files.append(_text(folder / "table.tex", latex(table)))
+    elif experiment.kind in ("radar", "scaling"):
+        grid = radar_grid if experiment.kind == "radar" else scaling_grid
+        files.append(_text(folder / "table.md", grid(experiment, frame)))
     return files + _pictures(experiment, folder, frame, records)
 
 

@@ -15,11 +15,11 @@ from presage.metrics import highlight, mean_and_error
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Cell", "Table", "build_table", "latex", "markdown"]
+__all__ = ["Cell", "Table", "build_table", "format_number", "latex", "markdown", "method_title"]
 
 LOWER = {"sid", "shd", "ece"}
 NEUTRAL = {"edges", "acyclic"}
-TITLES = {"sid": "SID", "shd": "SHD", "f1": "F1", "auroc": "AUROC", "auprc": "AUPRC", "ece": "ECE", "edges": "edges"}
+TITLES = {"sid": "SID", "shd": "SHD", "f1": "F1", "auroc": "AUROC", "auprc": "AUPRC", "ece": "ECE"}
 _MATH = {"sid": r"SID $\downarrow$", "shd": r"SHD $\downarrow$", "ece": r"ECE $\downarrow$", "f1": r"F1 $\uparrow$"}
 
 
@@ -53,7 +53,12 @@ def method_title(label: str, starred: bool = False) -> str:
     return title + ("*" if starred and BASELINES[name].point_estimate else "")
 
 
-def _number(metric: str, value: float, error: float | None) -> str:
+def format_number(metric: str, value: float, error: float | None) -> str:
+    """A mean with its standard error, in as many digits as the paper gives.
+
+    >>> format_number("f1", 0.8271, 0.0213), format_number("sid", 17.0, None)
+    ('0.827 (0.02)', '17')
+    """
     if math.isnan(value):
         return "–"
     digits = 1 if metric in ("sid", "shd") else 3
@@ -122,9 +127,9 @@ def _cell(
     printed = paper_value(experiment.paper, section, theirs, column, metric)
     error = None if len(values) == 1 and experiment.instances == 1 else found.error
     return Cell(
-        ours=_number(metric, found.mean, error),
+        ours=format_number(metric, found.mean, error),
         best=label in best[column, metric],
-        paper="" if printed is None else _number(metric, printed.mean, printed.error),
+        paper="" if printed is None else format_number(metric, printed.mean, printed.error),
     )
 
 

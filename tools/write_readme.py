@@ -76,10 +76,14 @@ def _ours(row: dict[str, Any]) -> str:
     return " / ".join((row["f1"], row["auprc"], row["ece"].split(" ")[0]))
 
 
-def main() -> None:
-    """Replace what stands between the marks."""
+def read_records() -> dict[str, dict[str, Any]]:
+    """What was measured when each bundled model was released."""
     names = ("linear", "rff", "grn", "scm")
-    records = {name: json.loads((ROOT / "records" / name / "record.json").read_text()) for name in names}
+    return {name: json.loads((ROOT / "records" / name / "record.json").read_text()) for name in names}
+
+
+def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
+    """The README with the results of `records` between its marks."""
     spent = ", ".join(f"`{name}` {record['core_minutes']:.0f}" for name, record in records.items())
     instances = {row["datasets"] for record in records.values() for row in record["scores"] if row["d"] == 30}
     large = {row["datasets"] for record in records.values() for row in record["scores"] if row["d"] == 100}
@@ -108,13 +112,18 @@ def main() -> None:
             WIDTH,
         ),
     ]
-    readme = ROOT / "README.md"
-    before, rest = readme.read_text().split(START, 1)
-    readme.write_text(before + START + "\n\n".join(parts) + "\n" + END + rest.split(END, 1)[1])
+    before, rest = readme.split(START, 1)
+    return before + START + "\n\n".join(parts) + "\n" + END + rest.split(END, 1)[1]
 
 
 def _span(numbers: set[int]) -> str:
     return " or ".join(str(number) for number in sorted(numbers))
+
+
+def main() -> None:
+    """Replace what stands between the marks."""
+    readme = ROOT / "README.md"
+    readme.write_text(fill_in(readme.read_text(), read_records()))
 
 
 if __name__ == "__main__":

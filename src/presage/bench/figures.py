@@ -141,22 +141,27 @@ def scaling_picture(frame: pd.DataFrame, columns: Sequence[str]) -> Figure:
 
 
 def sachs_picture(predictions: Predictions, names: Sequence[str], truth: np.ndarray, sections: Sequence[str]) -> Figure:
-    """The prediction of each method beside the reference graph; rows cause columns."""
-    rows = [[label for found, _, label in predictions if found == section] for section in sections]
-    width = 1 + max((len(row) for row in rows), default=0)
-    figure = new_figure(1.7 * width, 2.0 * len(sections))
-    axes = figure.subplots(len(sections), width, squeeze=False)
-    for axis in axes.ravel():
-        axis.set_axis_off()
-    for number, section in enumerate(sections):
-        shown = [("reference" if number == 0 else "", truth)] if number == 0 else []
-        shown += [(method_title(label), predictions[section, "sachs", label][0][1]) for label in rows[number]]
-        for place, (title, matrix) in enumerate(shown, start=0 if number == 0 else 1):
-            axis = axes[number, place]
-            axis.set_axis_on()
-            axis.imshow(matrix, vmin=0, vmax=1, cmap="viridis")
-            axis.set_title(title, fontsize=7)
-            axis.set_xticks([])
-            axis.set_yticks(range(len(names)) if place == 0 else [], names if place == 0 else [], fontsize=4)
-    figure.suptitle("rows cause columns; top: without targets, bottom: with targets", fontsize=7)
+    """The prediction of each method; every section begins with the reference graph. Rows cause columns."""
+    width = 6
+    panels: list[tuple[str, np.ndarray] | None] = []
+    for section in sections:
+        panels.append((f"reference\n({section})", truth))
+        panels += [
+            (method_title(label), found[0][1]) for (where, _, label), found in predictions.items() if where == section
+        ]
+        panels += [None] * (-len(panels) % width)  # the next section begins a new line
+    height = len(panels) // width
+    figure = new_figure(1.75 * width, 1.95 * height + 0.3)
+    for place, (axis, panel) in enumerate(zip(figure.subplots(height, width, squeeze=False).flat, panels, strict=True)):
+        if panel is None:
+            axis.set_axis_off()
+            continue
+        title, matrix = panel
+        axis.imshow(matrix, vmin=0, vmax=1, cmap="Blues")
+        axis.set_title(title, fontsize=8)
+        axis.set_xticks([])
+        axis.set_yticks(range(len(names)) if place % width == 0 else [])
+        if place % width == 0:
+            axis.set_yticklabels(names, fontsize=5)
+    figure.suptitle("rows cause columns", fontsize=8, color="0.4")
     return figure

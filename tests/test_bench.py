@@ -448,6 +448,7 @@ def test_results_file_is_made_of_finished_runs(counted, tmp_path):
     assert "## table-30" in text
     assert "2 instances" in text
     assert "variables 5, rows 40" in text
+    assert "The longest answer took" in text
 
 
 def test_our_networks_may_see_more_instances():

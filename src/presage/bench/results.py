@@ -49,7 +49,7 @@ def _facts(facts: dict[str, object]) -> str:
     smaller = facts.get("smaller")
     changed = {key: value for key, value in smaller.items() if value is not None} if isinstance(smaller, dict) else {}
     counts = [
-        f"{facts[key]} instances for {who}"
+        f"{facts[key]} {'instance' if facts[key] == 1 else 'instances'} for {who}"
         for key, who in (("own_instances", "our networks"), ("instances", "the other methods"))
         if facts.get(key)
     ]
@@ -58,6 +58,8 @@ def _facts(facts: dict[str, object]) -> str:
         f"time limit {facts['time_limit']:g} s ({facts['clock']} clock) per run, "
         f"engine {facts['engine']} with {facts['jobs']} at a time."
     )
+    if facts.get("longest"):
+        text += f" The longest answer, of this or an earlier command, took {facts['longest']} s of processor time."
     if changed:
         text += " Smaller than the paper's: " + ", ".join(f"{key} {value}" for key, value in changed.items()) + "."
     return text

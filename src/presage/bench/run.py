@@ -78,6 +78,7 @@ def run_experiment(
         "jobs": limits.jobs,
         "time_limit": limits.time_limit,
         "clock": limits.clock,
+        "longest": _longest(frame),
         "smaller": {"variables": choice.variables, "rows": choice.rows, "bootstrap": choice.bootstrap},
         "date": time.strftime("%Y-%m-%d", time.gmtime(started)),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
@@ -97,6 +98,12 @@ def _instances(frame: pd.DataFrame) -> dict[str, int]:
     found = {"instances": int(frame.loc[~ours, "instance"].nunique()), "own_instances": 0}
     found["own_instances"] = int(frame.loc[ours, "instance"].nunique())
     return found
+
+
+def _longest(frame: pd.DataFrame) -> float | None:
+    """Processor seconds of the longest answer: answers of an earlier command with a higher limit stay."""
+    seconds = frame.loc[frame["status"] == "ok", "cpu_seconds"] if len(frame) else ()
+    return round(float(max(seconds)), 1) if len(seconds) else None
 
 
 def _row(method: str, choice: Choice, experiment: Experiment) -> str:

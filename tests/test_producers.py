@@ -326,7 +326,8 @@ def test_a_failing_domain_is_reported() -> None:
 def test_a_domain_that_cannot_travel_is_refused() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Local(Domain):
-        pass
+        def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
+            return {}
 
     buffer = Buffer(Local(), ROWS, BufferConfig(producers="processes"), sizes={2: 1}, seed=0)
     with pytest.raises(ConfigError, match="cannot be sent to other processes"):

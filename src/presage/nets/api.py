@@ -46,9 +46,12 @@ class Network(nn.Module, ABC):
             raise ConfigError(f"its network differs: {other.config} against {self.config}")
         self.load_state_dict(other.state_dict())
 
-    @abstractmethod
     def activation_bytes(self, n: int, d: int) -> int:
-        """About how much memory one dataset's activations take in training; batches are cut by it."""
+        """About how much memory one dataset's activations take in training; batches are cut by it.
+
+        A network that does not say is taken to keep 256 numbers for every cell and every pair.
+        """
+        return 4 * 256 * (n * d + d * d)
 
     @torch.inference_mode()
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:

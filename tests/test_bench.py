@@ -47,7 +47,12 @@ def counted(monkeypatch):
         rng = np.random.default_rng(task.instance)
         guess = np.clip(0.7 * np.asarray(data.graph) + 0.3 * rng.random((data.d, data.d)), 0.0, 1.0)
         return Outcome(
-            status="ok", kind="probabilities", matrices=guess[None], scores=(float(task.instance),), seconds=0.1
+            status="ok",
+            kind="probabilities",
+            matrices=guess[None],
+            scores=(float(task.instance),),
+            seconds=0.1,
+            cpu_seconds=2.04,
         )
 
     monkeypatch.setattr(engine, "_execute", execute)
@@ -448,7 +453,7 @@ def test_results_file_is_made_of_finished_runs(counted, tmp_path):
     assert "## table-30" in text
     assert "2 instances" in text
     assert "variables 5, rows 40" in text
-    assert "The longest answer took" in text
+    assert "The longest answer, of this or an earlier command, took 2.0 s" in text
 
 
 def test_our_networks_may_see_more_instances():

@@ -58,7 +58,7 @@ def _facts(facts: dict[str, object]) -> str:
         f"time limit {facts['time_limit']:g} s ({facts['clock']} clock) per run, "
         f"engine {facts['engine']} with {facts['jobs']} at a time."
     )
-    if facts.get("longest"):
+    if facts.get("longest") is not None:
         text += f" The longest answer, of this or an earlier command, took {facts['longest']} s of processor time."
     if changed:
         text += " Smaller than the paper's: " + ", ".join(f"{key} {value}" for key, value in changed.items()) + "."

@@ -102,7 +102,7 @@ def _instances(frame: pd.DataFrame) -> dict[str, int]:
 
 def _longest(frame: pd.DataFrame) -> float | None:
     """Processor seconds of the longest answer: answers of an earlier command with a higher limit stay."""
-    seconds = frame.loc[frame["status"] == "ok", "cpu_seconds"] if len(frame) else ()
+    seconds = frame.loc[frame["status"] == "ok", "cpu_seconds"].dropna() if len(frame) else ()
     return round(float(max(seconds)), 1) if len(seconds) else None
 
 

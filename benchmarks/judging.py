@@ -23,6 +23,13 @@ PLACES = {name: (name, f"{name}-ood") for name in ("linear", "rff", "grn")}
 PLACES["scm"] = ("scm", "linear", "linear-ood", "rff", "rff-ood")
 LARGE = {name: (f"{name}-ood",) for name in ("linear", "rff", "grn")} | {"scm": ("linear-ood", "rff-ood")}
 CALIBRATED = {name: f"{name}-ood" for name in ("linear", "rff", "grn")} | {"scm": "scm"}
+CURVES = {
+    "auprc_obs": "AUPRC observational",
+    "auprc_int": "AUPRC interventional",
+    "f1_obs": "F1 observational",
+    "f1_int": "F1 interventional",
+}
+"""What a validation logs, and how a card calls it."""
 WEAK = 0.5
 """Below this F1 a card calls a place weak."""
 
@@ -105,11 +112,8 @@ def learning_curve(runs: Sequence[Path], stages: Sequence[dict[str, Any]]) -> li
         share = stage["core_minutes"] / events[-1]["core_minutes"]
         for event in events:
             if event.get("event") == "validation":
-                row: dict[str, Any] = {"core-minutes": f"{before + share * event['core_minutes']:.0f}"}
-                for metric, kind in (("auprc", "obs"), ("auprc", "int"), ("f1", "obs"), ("f1", "int")):
-                    where = {"obs": "observational", "int": "interventional"}[kind]
-                    row[f"{metric.upper()} {where}"] = f"{event[f'{metric}_{kind}']:.3f}"
-                rows.append(row)
+                minutes = f"{before + share * event['core_minutes']:.0f}"
+                rows.append({"core-minutes": minutes} | {title: f"{event[key]:.3f}" for key, title in CURVES.items()})
         before += stage["core_minutes"]
     return rows
 

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,7 @@ def run_experiment(
             progress(len(records), len(tasks), record)
     frame = tidy(records)
     if len(frame):
-        frame["row"] = [_row(method, choice, experiment) for method in frame["method"]]
+        frame["row"] = _row_labels(frame["method"], choice, experiment)
     files = _write(experiment, folder, frame, records, _remark(choice))
     executed = sum(not record.cached for record in records)
     about = {
@@ -106,10 +106,11 @@ def _longest(frame: pd.DataFrame) -> float | None:
     return round(float(max(seconds)), 1) if len(seconds) else None
 
 
-def _row(method: str, choice: Choice, experiment: Experiment) -> str:
+def _row_labels(methods: Iterable[str], choice: Choice, experiment: Experiment) -> list[str]:
     """The network of each column is one row "presage", unless networks were named."""
-    named = any(chosen.model for chosen in choose_methods(experiment, choice.methods))
-    return "presage" if method.startswith("presage:") and not named else method
+    if any(chosen.model for chosen in choose_methods(experiment, choice.methods)):
+        return list(methods)
+    return ["presage" if method.startswith("presage:") else method for method in methods]
 
 
 def _remark(choice: Choice) -> str:

@@ -113,7 +113,7 @@ class TrainConfig:
     pairs: int = 3600
     least: int = 2
     most: int = 16
-    memory: float = 0.75
+    memory: float = 0.3
     rows: RowsConfig = field(default_factory=RowsConfig)
     buffer: BufferConfig = field(default_factory=lambda: BufferConfig(capacity=64, rows_factor=1.0))
     optim: OptimConfig = OptimConfig()

@@ -244,7 +244,8 @@ class ProcessCrew(Crew):
     """
 
     def __init__(self, recipe: Recipe, workers: int, **links: Any) -> None:
-        import multiprocessing
+        # Imported whole and here: its handler at exit must be registered before the buffer's, which then runs first.
+        import multiprocessing.util
 
         super().__init__(recipe, workers, **links)
         self._context = multiprocessing.get_context("spawn")

@@ -19,6 +19,7 @@ from itertools import product
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.spatial.distance import pdist, squareform
+from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from presage.domain.catalog import get_domain
@@ -80,17 +81,22 @@ def judge(data: Dataset, probabilities: np.ndarray) -> Judged:
             else:
                 gain = log_evidence(x[rows][:, [*others, parent]], values, *scales) - found[scales]
             gains[parent, child] = gain
-    return Judged(np.asarray(data.graph), np.log(p / (1.0 - p)), unsure, gains)
+    return Judged(np.asarray(data.graph), logit(p), unsure, gains)
 
 
-def corrected(one: Judged, others: list[Judged]) -> np.ndarray:
-    """Probabilities of a dataset once the process was heard, by a regression fitted to other datasets."""
-    fit = LogisticRegression()
-    fit.fit(np.concatenate([o.features() for o in others]), np.concatenate([o.graph[o.unsure] for o in others]))
+def fitted(judged: list[Judged]) -> LogisticRegression:
+    """The truth about unsure pairs, from the model's logit and what the process says."""
+    return LogisticRegression().fit(
+        np.concatenate([one.features() for one in judged]), np.concatenate([one.graph[one.unsure] for one in judged])
+    )
+
+
+def corrected(one: Judged, fit: LogisticRegression) -> np.ndarray:
+    """Probabilities of a dataset once the process was heard."""
     logits = one.logits.copy()
     if one.unsure.any():
         logits[one.unsure] = fit.decision_function(one.features())
-    return 1.0 / (1.0 + np.exp(-logits))
+    return expit(logits)
 
 
 def main() -> None:
@@ -110,11 +116,11 @@ def main() -> None:
         size=options.datasets,
     )
     judged = [judge(data, model.probabilities(data.x, data.interventions)) for data in batch]
-    halves = judged[::2], judged[1::2]
+    fits = fitted(judged[1::2]), fitted(judged[::2])  # each for the datasets it has not seen
     rows: dict[str, list[dict]] = {"the model": [], "with the process": []}
     for k, one in enumerate(judged):
-        rows["the model"].append(evaluate(one.graph, 1.0 / (1.0 + np.exp(-one.logits))))
-        rows["with the process"].append(evaluate(one.graph, corrected(one, halves[1 - k % 2])))
+        rows["the model"].append(evaluate(one.graph, expit(one.logits)))
+        rows["with the process"].append(evaluate(one.graph, corrected(one, fits[k % 2])))
     unsure = sum(int(one.unsure.sum()) for one in judged)
     print(f"{len(judged)} datasets, {unsure} unsure pairs\n\n| | F1 | AUPRC |\n| --- | --- | --- |")
     for name, scores in rows.items():

@@ -11,7 +11,7 @@ from scipy.stats import norm, rankdata
 from presage.errors import ConfigError
 from presage.nets.api import build_network, config_from_json, config_to_json
 from presage.nets.pair import PairConfig, PairNetwork
-from presage.nets.statistics import CELL_FEATURES, RowStatistics, drawn_in, pair_features, rank_normal
+from presage.nets.statistics import RowStatistics, cell_features, drawn_in, pair_features, rank_normal, shrunk_rows
 
 SMALL = PairConfig(width=16, cells=8, rounds=3, blocks=1, outer=4, outer_hit=4, triangle=8, heads=2)
 
@@ -154,7 +154,7 @@ def test_fixed_statistics_are_what_they_say():
     shift = (x[0, 400:].mean(0) * 10.0).asinh()  # 100 rows: a standard error of a tenth
     torch.testing.assert_close(sure[0, 1, :, plain + 1], shift, rtol=0, atol=1e-3)
     cells, _, _ = next(statistics.chunks(None)())
-    assert cells.shape == (1, 500, 3, CELL_FEATURES)
+    assert cells.shape == (1, 500, 3, cell_features())
     # The residual of a variable given all others has unit variance and is uncorrelated with the others.
     residual = cells[0, :, :, 3]
     assert abs(float(residual[:, 2].std()) - 1.0) < 0.02

@@ -18,11 +18,12 @@ from torch import Tensor, nn
 
 from presage.errors import ConfigError
 from presage.nets.api import NetConfig, Network, register_network
-from presage.nets.statistics import CELL_FEATURES, RowStatistics, pair_features
+from presage.nets.statistics import RowStatistics, cell_features, pair_features
 
 __all__ = ["PairConfig", "PairNetwork"]
 
-GROWS = ("rounds", "blocks", "scores")  # what a network may have more of than the one it goes on from
+GROWS = ("rounds", "blocks", "scores", "beside")  # what a network may have more of than the one it goes on from
+READS = ("tails", "reach")  # how it reads rows: what may be another number than it was, as no weight depends on it
 KINDS = 4  # triangles: chain, fork, collider, reverse chain
 
 
@@ -56,22 +57,39 @@ class PairConfig(NetConfig):
     """Whether pairs also start from how many standard errors their statistics are from 0."""
     tails: float = 3.0
     """Values further out than this many deviations are drawn in before moments are taken; 0 leaves them (counts)."""
+    reach: float = 0.0
+    """Rows with a value further out than this many deviations are scaled down as a whole before anything is taken: it
+    keeps linear relations under heavy tails. 0 leaves them."""
+    beside: bool = False
+    """Whether rows are read scaled down beside what they are, not in its place."""
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):
-            if (name := spec.name) in ("tails", "scores"):
+            if (name := spec.name) in ("tails", "scores", "reach", "beside"):
                 continue
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ConfigError(f"the pair network's {name} must be a whole number of at least 1, not {value!r}")
-        if not isinstance(self.scores, bool):
-            raise ConfigError(f"the pair network's scores must be true or false, not {self.scores!r}")
-        if not 0.0 <= self.tails < float("inf"):
-            raise ConfigError(f"the pair network's tails must be 0 or a number of deviations, not {self.tails!r}")
+        for name in ("scores", "beside"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"the pair network's {name} must be true or false, not {getattr(self, name)!r}")
+        for name in READS:
+            value = getattr(self, name)
+            if not 0.0 <= value < float("inf"):
+                raise ConfigError(f"the pair network's {name} must be 0 or a number of deviations, not {value!r}")
+        if self.reach and not self.tails:
+            raise ConfigError("the pair network's reach counts deviations of drawn in values: it needs tails above 0")
+        if self.beside and not self.reach:
+            raise ConfigError("to read shrunk rows beside others the pair network needs a reach above 0")
         if self.triangle % KINDS:
             raise ConfigError(f"triangle ({self.triangle}) must be a multiple of {KINDS}, one share for each kind")
         if self.cells % self.heads:
             raise ConfigError(f"cells ({self.cells}) must be a multiple of heads ({self.heads})")
+
+    @property
+    def sources(self) -> int:
+        """In how many ways values are read: as they are, as ranks, and perhaps in shrunk rows beside them."""
+        return 3 if self.beside else 2
 
 
 def _silent(layer: nn.Linear) -> nn.Linear:
@@ -253,8 +271,10 @@ class PairNetwork(Network):
         super().__init__()
         self.config: PairConfig = config
         k, c = config.width, config.cells
-        self.cell_in = nn.Sequential(nn.Linear(CELL_FEATURES, 2 * c), nn.ReLU(inplace=True), nn.Linear(2 * c, c))
-        self.pair_in = nn.Linear(pair_features(config.scores), k)
+        self.cell_in = nn.Sequential(
+            nn.Linear(cell_features(config.sources), 2 * c), nn.ReLU(inplace=True), nn.Linear(2 * c, c)
+        )
+        self.pair_in = nn.Linear(pair_features(config.scores, config.sources), k)
         self.pair_mlp = nn.Sequential(nn.LayerNorm(k), nn.Linear(k, 2 * k), nn.GELU(), nn.Linear(2 * k, k))
         self.reads = nn.ModuleList(OuterMeans(config) for _ in range(config.rounds))
         self.updates = nn.ModuleList(CellUpdate(config) for _ in range(config.rounds - 1))
@@ -267,28 +287,34 @@ class PairNetwork(Network):
 
     def forward(self, x: Tensor, u: Tensor, missing: Tensor | None = None) -> Tensor:
         """Edge logits [B, d, d] of x [B, n, d], u [B, n, d]."""
-        return self._run(RowStatistics(x, u, missing, tails=self.config.tails), rows=None)
+        return self._run(self._statistics(x, u, missing), rows=None)
+
+    def _statistics(self, x: Tensor, u: Tensor, missing: Tensor | None, rows: int | None = None) -> RowStatistics:
+        config = self.config
+        return RowStatistics(x, u, missing, rows, tails=config.tails, reach=config.reach, beside=config.beside)
 
     def take_over(self, other: Network) -> None:
-        """Networks of the same size may have fewer rounds, fewer blocks and no scores: what is added starts silent."""
+        """Networks of the same size may have fewer rounds, fewer blocks, no scores and read rows in fewer ways: what is
+        added starts silent. How far values and rows may reach can be another number."""
         theirs, ours = other.config, self.config
         if (
             not isinstance(theirs, PairConfig)
             or any(getattr(theirs, name) > getattr(ours, name) for name in GROWS)
-            or dataclasses.replace(theirs, **{name: getattr(ours, name) for name in GROWS}) != ours
+            or dataclasses.replace(theirs, **{name: getattr(ours, name) for name in (*GROWS, *READS)}) != ours
         ):
             raise ConfigError(f"its network differs: {theirs} against {ours}")
         for read in cast("list[OuterMeans]", self.reads)[theirs.rounds :]:
             for out in read.out:
                 nn.init.zeros_(cast("nn.Linear", out).weight)
         state = other.state_dict()
-        if ours.scores and not theirs.scores:
-            old = state["pair_in.weight"]
-            new = torch.zeros_like(self.pair_in.weight)
-            last = 4  # features of the pair as a whole; before them those of (i, j), then those of (j, i)
-            few, many = (old.shape[1] - last) // 2, (new.shape[1] - last) // 2
-            new[:, :few], new[:, many : many + few], new[:, -last:] = old[:, :few], old[:, few:-last], old[:, -last:]
-            state["pair_in.weight"] = new
+        old, new = state["pair_in.weight"], torch.zeros_like(self.pair_in.weight)
+        last = 4  # features of the pair as a whole; before them those of (i, j), then those of (j, i)
+        few, many = (old.shape[1] - last) // 2, (new.shape[1] - last) // 2
+        new[:, :few], new[:, many : many + few], new[:, -last:] = old[:, :few], old[:, few:-last], old[:, -last:]
+        state["pair_in.weight"] = new
+        old, new = state["cell_in.0.weight"], torch.zeros_like(cast("nn.Linear", self.cell_in[0]).weight)
+        new[:, : old.shape[1]] = old
+        state["cell_in.0.weight"] = new
         self.load_state_dict(state, strict=False)  # further rounds and blocks are missing in it
 
     def activation_bytes(self, n: int, d: int) -> int:
@@ -308,14 +334,14 @@ class PairNetwork(Network):
         if rows is None:
             rows = max(1, (1 << 24) // (d * self.config.cells * 8))
         hidden = None if missing is None else missing[None]
-        statistics = RowStatistics(x[None], u[None], hidden, rows=rows, tails=self.config.tails)
+        statistics = self._statistics(x[None], u[None], hidden, rows)
         return self._run(statistics, rows=rows if rows < n else None)[0]
 
     def _embed(self, features: Tensor) -> Tensor:
         """Cells [B, n, d, c] of their features."""
         first, _, second = cast("list[nn.Linear]", self.cell_in)
         # The same as `first`, but the gradient of its weight comes as a product whose rows are 2 c long. As `nn.Linear`
-        # takes it they are CELL_FEATURES long, no multiple of 4, for which MKL is up to 15 times slower.
+        # takes it they are as long as there are features, no multiple of 4, for which MKL is up to 15 times slower.
         hidden = torch.addmm(first.bias, features.flatten(0, 2), first.weight.t().contiguous())
         return second(hidden.relu_()).view(*features.shape[:3], -1)
 

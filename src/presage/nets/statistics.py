@@ -12,19 +12,23 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-__all__ = ["CELL_FEATURES", "RowStatistics", "drawn_in", "pair_features", "rank_normal"]
+__all__ = ["RowStatistics", "cell_features", "drawn_in", "pair_features", "rank_normal", "shrunk_rows"]
 
 RIDGES = (0.003, 0.1)
 """Ridges of the precision matrices: one follows almost deterministic relations, one stays calm when n is small."""
 CLIP = 6.0
 AT_ONCE = 1 << 23
 """Values that are ranked and scaled at once, which bounds memory."""
-CELL_FEATURES = 3 + 2 * len(RIDGES) + 4
 
 
-def pair_features(scores: bool) -> int:
+def cell_features(sources: int = 2) -> int:
+    """How many numbers a cell starts from, where values are read in this many ways."""
+    return 1 + sources * (1 + len(RIDGES)) + 4
+
+
+def pair_features(scores: bool, sources: int = 2) -> int:
     """How many numbers `RowStatistics.pair_features` gives for each pair."""
-    return 2 * (2 * (1 + 2 * len(RIDGES) + 2 + 4 * scores)) + 4
+    return 2 * sources * (1 + 2 * len(RIDGES) + 2 + 4 * scores) + 4
 
 
 def rank_normal(x: Tensor, missing: Tensor | None = None) -> Tensor:
@@ -65,17 +69,41 @@ def drawn_in(x: Tensor, missing: Tensor | None, tails: float, passes: int = 6) -
     The deviation is taken again after each pass, so that a few enormous values (Cauchy noise) cannot set the scale of
     all others. Missing cells become 0.
     """
-    if missing is None:
-        x = x - x.median(1, keepdim=True).values
-        count: float | Tensor = float(x.shape[1])
-    else:
-        x = x.masked_fill(missing, math.nan)
-        x = (x - x.nanmedian(1, keepdim=True).values).nan_to_num(0.0)
-        count = (~missing).sum(1, keepdim=True).clamp_min(1)
+    x = _about_median(x, missing)
     for _ in range(passes):
-        border = tails * (x.square().sum(1, keepdim=True) / count).sqrt()
+        border = tails * _deviation(x, missing)
         x = torch.clamp(x, -border, border)
     return x
+
+
+def _about_median(x: Tensor, missing: Tensor | None) -> Tensor:
+    if missing is None:
+        return x - x.median(1, keepdim=True).values
+    x = x.masked_fill(missing, math.nan)
+    return (x - x.nanmedian(1, keepdim=True).values).nan_to_num(0.0)
+
+
+def _deviation(x: Tensor, missing: Tensor | None) -> Tensor:
+    """Root mean square [B, 1, d] of columns whose missing cells are 0."""
+    count = float(x.shape[1]) if missing is None else (~missing).sum(1, keepdim=True).clamp_min(1)
+    return (x.square().sum(1, keepdim=True) / count).sqrt()
+
+
+def shrunk_rows(x: Tensor, missing: Tensor | None, tails: float, reach: float) -> Tensor:
+    """Columns of [B, n, d] about their medians, in (drawn in) deviations; rows that reach beyond `reach` of them are
+    scaled down as a whole.
+
+    Where effects are in proportion to causes a row that is scaled down keeps its relations, however large its noise;
+    drawing in single values breaks them. Missing cells become 0.
+    """
+
+    def in_deviations(part: Tensor, hidden: Tensor | None) -> Tensor:
+        deviation = _deviation(drawn_in(part, hidden, tails), hidden)
+        return _about_median(part, hidden) / deviation.masked_fill(deviation < 1e-6, math.inf)
+
+    values = _by_columns(in_deviations, x, missing)
+    furthest = torch.linalg.vector_norm(values, math.inf, dim=2, keepdim=True)  # [B, n, 1]
+    return values.mul_(reach / furthest.clamp_min(reach))
 
 
 def _seen(missing: Tensor | None) -> Tensor | None:
@@ -104,25 +132,43 @@ class RowStatistics:
     """Scores, residuals and moments of standardized values x [B, n, d] with intervention mask u and missing mask.
 
     tails: values beyond this many deviations are drawn in before anything but ranks is taken; 0 leaves them.
+    reach: rows that reach further than this are shrunk before anything is taken; 0 leaves them. `beside`: they are
+    read so beside what they are, not in its place.
     rows: how many rows are read at a time.
     """
 
     def __init__(
-        self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None, tails: float = 0.0
+        self,
+        x: Tensor,
+        u: Tensor,
+        missing: Tensor | None = None,
+        rows: int | None = None,
+        *,
+        tails: float = 0.0,
+        reach: float = 0.0,
+        beside: bool = False,
     ) -> None:
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
-            self._prepare(x.float(), u, missing, rows or x.shape[1], tails)
+            self._prepare(x.float(), u, missing, rows or x.shape[1], tails, reach, beside)
 
-    def _prepare(self, x: Tensor, u: Tensor, missing: Tensor | None, rows: int, tails: float) -> None:
+    def _prepare(
+        self, x: Tensor, u: Tensor, missing: Tensor | None, rows: int, tails: float, reach: float, beside: bool
+    ) -> None:
         self.missing = missing if missing is not None and bool(missing.any()) else None
         self.seen = _seen(self.missing)
         self.given = x if self.seen is None else x * self.seen
         self.u = u  # as it came: a mask of bytes takes a quarter of the memory, pieces become float when read
         self.any = u.bool().any(dim=2, keepdim=True)  # whether any variable of the row is intervened on
-        self.sources = (
-            _by_columns(lambda part, hidden: _scaled(part, hidden, tails), x, self.missing),
-            _by_columns(lambda part, hidden: _column_scaled(rank_normal(part, hidden), _seen(hidden)), x, self.missing),
-        )
+        shrunk = shrunk_rows(x, self.missing, tails, reach) if reach else x
+        first = x if beside else shrunk
+        self.sources = [
+            _by_columns(lambda part, hidden: _scaled(part, hidden, tails), first, self.missing),
+            _by_columns(
+                lambda part, hidden: _column_scaled(rank_normal(part, hidden), _seen(hidden)), first, self.missing
+            ),
+        ]
+        if beside:
+            self.sources.append(_by_columns(lambda part, hidden: _scaled(part, hidden, tails), shrunk, self.missing))
         self.x = self.sources[0] if tails else self.given
         self.pieces = [slice(start, start + rows) for start in range(0, x.shape[1], rows)]
         # Rows in which i was intervened on and j seen, and rows in which both were seen: [B, d, d].
@@ -166,22 +212,26 @@ class RowStatistics:
         scores: also how many standard errors from 0 they are (on a scale of asinh), so that the network need not learn
         to weigh a number by the count behind it.
         """
-        parts: list[Tensor] = []
-        sure: list[Tensor] = []
+        plain: list[list[Tensor]] = []
+        sure: list[list[Tensor]] = []
         for (cross, mean_j, cross_j, square_j), precisions in zip(self.moments, self.precisions, strict=True):
-            parts.append(cross)
+            parts, errors = [cross], []
             for number, precision in enumerate(precisions):
                 own = precision.diagonal(dim1=1, dim2=2)  # [B, d]
                 partial = -precision / (own[:, :, None] * own[:, None, :]).sqrt()
                 parts += [partial, -precision / own[:, None, :]]  # the second: regression weight of i for j
                 if scores and number == 0:
-                    sure.append((partial * self.counts.sqrt()).asinh())
+                    errors.append((partial * self.counts.sqrt()).asinh())
             parts += [mean_j, cross_j]
             if scores:
                 # A variable set to a calm value calms its descendants: the spread of j then is worth a number, too.
                 spread = (square_j - 1.0) * 0.5**0.5
-                sure += [(part * self.hits.sqrt()).asinh() for part in (mean_j, cross_j, spread)]
-        here = torch.stack(parts + sure, dim=-1).clamp(-CLIP, CLIP)
+                errors += [(part * self.hits.sqrt()).asinh() for part in (mean_j, cross_j, spread)]
+            plain.append(parts)
+            sure.append(errors)
+        # What a third source adds comes last, so that a network can learn to read it beside what it knew.
+        columns = [*plain[:2], *sure[:2], *plain[2:], *sure[2:]]
+        here = torch.stack([column for part in columns for column in part], dim=-1).clamp(-CLIP, CLIP)
         d = here.shape[1]
         hits = self.hits.log1p() * 0.25
         size = (self.counts.clamp_min(1.0).log() * 0.25).expand_as(hits)
@@ -190,7 +240,7 @@ class RowStatistics:
         return torch.cat([here, here.transpose(1, 2), extra], dim=-1)
 
     def chunks(self, rows: int | None) -> Callable[[], Iterator[tuple[Tensor, Tensor, Tensor | None]]]:
-        """A function that yields (cell features [B, n', d, CELL_FEATURES], u, seen [B, n', d]) chunk by chunk."""
+        """A function that yields (cell features [B, n', d, f], u, seen [B, n', d]) chunk by chunk."""
         if rows is None:
             whole = [self._cells(slice(None))]
             return lambda: iter(whole)
@@ -200,13 +250,17 @@ class RowStatistics:
     def _cells(self, piece: slice) -> tuple[Tensor, Tensor, Tensor | None]:
         with torch.autocast(self.x.device.type, enabled=False):
             u = self.u[:, piece].float()
-            parts = [self.x[:, piece], self.sources[0][:, piece], self.sources[1][:, piece]]
-            for v, precisions in zip(self.sources, self.precisions, strict=True):
-                for precision in precisions:
-                    residual = v[:, piece] @ precision
-                    parts.append(residual / precision.diagonal(dim1=1, dim2=2)[:, None].sqrt())
+            values = [v[:, piece] for v in self.sources]
+            residuals = [
+                v @ precision / precision.diagonal(dim1=1, dim2=2)[:, None].sqrt()
+                for v, precisions in zip(values, self.precisions, strict=True)
+                for precision in precisions
+            ]
+            own, two = len(RIDGES), 2  # of the first two sources; what a third adds comes last
             seen = None if self.seen is None else self.seen[:, piece]
             hidden = torch.zeros_like(u) if seen is None else 1.0 - seen
             zero = (self.given[:, piece] == 0.0).float()  # counts have many
+            parts = [self.x[:, piece], *values[:two], *residuals[: two * own]]
             parts += [u, self.any[:, piece].float().expand_as(u), hidden, zero]
+            parts += [*values[two:], *residuals[two * own :]]
             return torch.stack(parts, dim=-1).clamp_(-CLIP, CLIP), u, seen  # [B, n', d, f]

@@ -83,6 +83,7 @@ def test_options_are_drawn_uniformly_over_all_combinations() -> None:
         (lambda: Heteroscedastic(output_scale=(0.0,)), "above 0"),
         (lambda: Interventions(share=0.0), "above 0"),
         (lambda: Interventions(values=((-1.0, 1.0),)), "of at least 0"),
+        (lambda: Interventions(keep=((0.0, 1.5),)), "at most 1"),
     ],
 )
 def test_bad_parameters_are_refused(make, message) -> None:

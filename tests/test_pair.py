@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,11 +16,14 @@ from presage.nets.pair import PairConfig, PairNetwork
 from presage.nets.statistics import RowStatistics, cell_features, drawn_in, pair_features, rank_normal, shrunk_rows
 
 SMALL = PairConfig(width=16, cells=8, rounds=3, blocks=1, outer=4, outer_hit=4, triangle=8, heads=2)
+SHRUNK = dataclasses.replace(SMALL, reach=1.0)
+BESIDE = dataclasses.replace(SMALL, reach=1.0, beside=True, scores=True)
+every_reading = pytest.mark.parametrize("config", [SMALL, SHRUNK, BESIDE], ids=["plain", "shrunk", "beside"])
 
 
-def _network(seed: int = 0) -> PairNetwork:
+def _network(config: PairConfig = SMALL, seed: int = 0) -> PairNetwork:
     """A network whose silent branches speak, so that every part matters."""
-    network = build_network(SMALL, seed)
+    network = build_network(config, seed)
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for p in network.parameters():
@@ -35,6 +40,7 @@ def _data(seed: int, n: int, d: int, *, hits: bool = True, missing: bool = False
     return x, u, hidden
 
 
+@every_reading
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 1000),
@@ -43,8 +49,8 @@ def _data(seed: int, n: int, d: int, *, hits: bool = True, missing: bool = False
     hits=st.booleans(),
     missing=st.booleans(),
 )
-def test_row_order_changes_nothing_and_variables_permute_the_answer(seed, n, d, hits, missing):
-    network = _network()
+def test_row_order_changes_nothing_and_variables_permute_the_answer(config, seed, n, d, hits, missing):
+    network = _network(config)
     x, u, hidden = _data(seed, n, d, hits=hits, missing=missing)
     answer = network.predict(x, u, hidden)
     rows = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
@@ -55,27 +61,30 @@ def test_row_order_changes_nothing_and_variables_permute_the_answer(seed, n, d, 
     torch.testing.assert_close(turned, answer[columns][:, columns], rtol=1e-3, atol=1e-3)
 
 
+@every_reading
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("rows", [1, 7, 64, 100])
-def test_streaming_gives_the_answer_of_one_pass(rows, missing):
-    network = _network()
+def test_streaming_gives_the_answer_of_one_pass(config, rows, missing):
+    network = _network(config)
     x, u, hidden = _data(3, 100, 5, missing=missing)
     with torch.no_grad():
         whole = network(x[None], u[None], None if hidden is None else hidden[None])[0]
     torch.testing.assert_close(network.predict(x, u, hidden, rows=rows), whole, rtol=1e-4, atol=1e-4)
 
 
+@every_reading
 @pytest.mark.parametrize(
     ("name", "n", "d"), [("one row", 1, 4), ("two variables", 50, 2), ("one variable", 20, 1), ("n < d", 3, 12)]
 )
-def test_finite_in_degenerate_cases(name, n, d):
+def test_finite_in_degenerate_cases(config, name, n, d):
     x, u, hidden = _data(1, n, d, missing=n > 1)
     for mask in (None, hidden):
-        assert torch.isfinite(_network().predict(x, u, mask)).all(), name
+        assert torch.isfinite(_network(config).predict(x, u, mask)).all(), name
 
 
-def test_finite_for_constant_columns_and_everything_missing_or_intervened():
-    network = _network()
+@every_reading
+def test_finite_for_constant_columns_and_everything_missing_or_intervened(config):
+    network = _network(config)
     x, u, _ = _data(1, 20, 4)
     constant = x.clone()
     constant[:, 2] = 0.0
@@ -91,8 +100,9 @@ def test_finite_for_constant_columns_and_everything_missing_or_intervened():
     assert torch.isfinite(network.predict(huge, u)).all()
 
 
-def test_missing_cells_do_not_matter_but_their_absence_does():
-    network = _network()
+@every_reading
+def test_missing_cells_do_not_matter_but_their_absence_does(config):
+    network = _network(config)
     x, u, hidden = _data(5, 60, 4, missing=True)
     other = torch.where(hidden, torch.full_like(x, 3.0), x)
     torch.testing.assert_close(network.predict(other, u, hidden), network.predict(x, u, hidden))
@@ -105,8 +115,9 @@ def test_interventions_matter():
     assert not torch.allclose(network.predict(x, u), network.predict(x, torch.zeros_like(u)), atol=1e-3)
 
 
-def test_batches_do_not_mix_and_gradients_reach_every_weight():
-    network = _network()
+@every_reading
+def test_batches_do_not_mix_and_gradients_reach_every_weight(config):
+    network = _network(config)
     x = torch.randn(3, 40, 5, generator=torch.Generator().manual_seed(0))
     u = torch.zeros(3, 40, 5)
     u[:, 30:, 1] = 1.0
@@ -171,6 +182,10 @@ def test_config_travels_as_json_and_refuses_nonsense():
         PairConfig(scores=1)
     with pytest.raises(ConfigError, match="tails"):
         PairConfig(tails=-1.0)
+    with pytest.raises(ConfigError, match="needs tails"):
+        PairConfig(tails=0.0, reach=2.0)
+    with pytest.raises(ConfigError, match="reach above 0"):
+        PairConfig(beside=True)
     with pytest.raises(ConfigError, match="multiple of 4"):
         PairConfig(triangle=6)
 
@@ -206,6 +221,39 @@ def test_heavy_tails_are_drawn_in_before_moments_are_taken_and_counts_are_left()
 
     assert correlation(wild, 0.0) < -0.9
     assert correlation(wild, 3.0) == pytest.approx(correlation(x, 3.0), abs=0.05)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_that_reach_far_are_scaled_down_as_a_whole(missing):
+    random = torch.Generator().manual_seed(5)
+    x = torch.randn(1, 400, 3, generator=random)
+    x[..., 1] = 2.0 * x[..., 0]
+    x[0, :40] *= 1e4
+    x -= x.median(1, keepdim=True).values
+    hidden = torch.zeros_like(x, dtype=torch.bool)
+    if missing:
+        hidden[0, 100:140, 2] = True
+    shrunk = shrunk_rows(x, hidden if missing else None, 3.0, 2.0)
+    assert float(shrunk.abs().max()) == pytest.approx(2.0)
+    torch.testing.assert_close(shrunk[0, :, 1], shrunk[0, :, 0], rtol=1e-4, atol=1e-5)  # in deviations they are one
+    left = (shrunk[0, :, 0] / x[0, :, 0])[x[0].abs().amax(1) < 1.0]  # most rows are as they were, in deviations
+    assert len(left) > 100
+    assert float(left.max()) == pytest.approx(float(left.nanmedian()), rel=1e-4)
+    assert not shrunk[hidden].any()
+
+
+def test_a_linear_effect_is_read_through_heavy_tails_once_rows_are_shrunk():
+    """x2 = x0 + x1 and a little noise, all Cauchy: where single values are drawn in, much of it seems to be noise."""
+    random = torch.Generator().manual_seed(6)
+    x = torch.empty(1, 4000, 3).cauchy_(generator=random)
+    x[..., 2] = x[..., 0] + x[..., 1] + 0.1 * x[..., 2]
+    none = torch.zeros_like(x)
+
+    def unexplained(**how: float) -> float:
+        cross = RowStatistics(x, none, tails=3.0, **how).moments[0][0][0]
+        return float(1.0 - cross[2, :2] @ torch.linalg.solve(cross[:2, :2], cross[2, :2]))
+
+    assert unexplained(reach=2.0) < 0.6 * unexplained()
 
 
 def test_large_graphs_are_answered_in_pieces(monkeypatch):

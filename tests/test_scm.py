@@ -199,13 +199,32 @@ def test_signed_uniform_is_the_even_mixture() -> None:
 # Interventions
 
 
+def test_targets_that_are_held_loosely_keep_a_share_of_what_they_would_have_been() -> None:
+    loose = Interventions(share=1.0, values=((2.0, 2.0),), keep=((0.25, 0.75),))
+    mask, values, keep = loose.sample(np.random.default_rng(3), d=4, n=400, n_interventional=200)
+    assert ((keep >= 0.25) & (keep <= 0.75)).all()
+    assert len(set(keep)) == 4
+    graph = np.zeros((4, 4), dtype=np.int8)
+    graph[0, 1] = 1
+    draws = [
+        sample_scm(np.random.default_rng(5), graph, Linear().resolve(np.random.default_rng(1)), Homoscedastic(), *plan)
+        for plan in ((np.zeros_like(mask), values), (mask, values, keep))
+    ]
+    free, held = draws
+    roots = mask.copy()
+    roots[:, 1] = False  # what variable 1 would have been is another where 0 was held
+    expected = (keep * free + values)[roots]
+    np.testing.assert_allclose(held[roots], expected, rtol=1e-12)
+    np.testing.assert_array_equal(held[:200], free[:200])
+
+
 @given(
     d=st.integers(1, 25), n=st.integers(1, 60), share=st.floats(0.05, 1.0), seed=st.integers(0, 2**32), data=st.data()
 )
 def test_intervention_rows_shares_and_values(d, n, share, seed, data) -> None:
     k = data.draw(st.integers(0, n))
     part = Interventions(share=share, values=((1.0, 3.0),))
-    mask, values = part.sample(np.random.default_rng(seed), d=d, n=n, n_interventional=k)
+    mask, values, keep = part.sample(np.random.default_rng(seed), d=d, n=n, n_interventional=k)
     assert not mask[: n - k].any()
     assert (mask[n - k :].sum(axis=1) == 1).all()  # one target in each interventional row
     targets = mask.sum(axis=0)
@@ -215,13 +234,14 @@ def test_intervention_rows_shares_and_values(d, n, share, seed, data) -> None:
         assert touched.max() - touched.min() <= 1
     assert ((np.abs(values[mask]) >= 1) & (np.abs(values[mask]) <= 3)).all()
     assert (values[~mask] == 0).all()
+    assert not keep.any()  # hard, unless asked otherwise
 
 
 @pytest.mark.parametrize(
     ("share", "d", "targets"), [(0.5, 30, 15), (0.5, 7, 4), (0.1, 30, 3), (0.01, 5, 1), (1.0, 6, 6)]
 )
 def test_the_number_of_targets(share, d, targets) -> None:
-    mask, _ = Interventions(share=share).sample(np.random.default_rng(0), d=d, n=200, n_interventional=200)
+    mask, _, _ = Interventions(share=share).sample(np.random.default_rng(0), d=d, n=200, n_interventional=200)
     assert mask.any(axis=0).sum() == targets
 
 

@@ -427,7 +427,7 @@ def test_a_run_can_begin_with_a_model(tmp_path):
 
 def test_a_grown_network_answers_as_the_smaller_one_at_first(tmp_path):
     first = train(_config(), tmp_path / "first")
-    larger = dataclasses.replace(TINY, rounds=4, blocks=3, scores=True)
+    larger = dataclasses.replace(TINY, rounds=4, blocks=3, scores=True, reach=2.0, beside=True)
     grown = Trainer(_config(start=str(first), net=larger), tmp_path / "grown")
     data = _config().domain.sample(d=4, n=30, n_interventional=10, seed=1)[0]
     x, u = torch.tensor(data.x, dtype=torch.float32), torch.tensor(data.interventions)

@@ -88,7 +88,9 @@ def _broad() -> ScmDomain:
             Homoscedastic(family=families, scale=ranges),
             Heteroscedastic(family=families, length_scale=(10.0, 5.0), output_scale=(2.0, 4.0)),
         ),
-        interventions=Interventions(values=((1.0, 3.0), (1.0, 5.0), (0.0, 2.0), (0.0, 10.0))),
+        interventions=Interventions(
+            values=((1.0, 3.0), (1.0, 5.0), (0.0, 2.0), (0.0, 10.0)), keep=((0.0, 0.0), (0.0, 1.0))
+        ),
     )
 
 

@@ -108,8 +108,8 @@ class ScmDomain(Domain):
         graph = _choose(rng, self.graphs).sample(rng, d)
         mechanism = _choose(rng, self.mechanisms).resolve(rng)
         noise = _choose(rng, self.noises).resolve(rng)
-        mask, values = self.interventions.sample(rng, d=d, n=n, n_interventional=n_interventional)
-        x = sample_scm(rng, graph, mechanism, noise, mask, values)
+        mask, values, keep = self.interventions.sample(rng, d=d, n=n, n_interventional=n_interventional)
+        x = sample_scm(rng, graph, mechanism, noise, mask, values, keep)
         return {"x": x, "interventions": mask, "graph": graph}
 
 

@@ -103,7 +103,9 @@ def shrunk_rows(x: Tensor, missing: Tensor | None, tails: float, reach: float) -
 
     values = _by_columns(in_deviations, x, missing)
     furthest = torch.linalg.vector_norm(values, math.inf, dim=2, keepdim=True)  # [B, n, 1]
-    return values.mul_(reach / furthest.clamp_min(reach))
+    values.mul_(reach / furthest.clamp_min(reach))
+    border = reach * (1.0 - 1e-5)  # what ends there is to be a tie in ranks, not in an order of rounding errors
+    return values.clamp_(-border, border)
 
 
 def _seen(missing: Tensor | None) -> Tensor | None:

@@ -228,17 +228,18 @@ def test_rows_that_reach_far_are_scaled_down_as_a_whole(missing):
     random = torch.Generator().manual_seed(5)
     x = torch.randn(1, 400, 3, generator=random)
     x[..., 1] = 2.0 * x[..., 0]
-    x[0, :40] *= 1e4
+    x[0, :4] *= 1e4
     x -= x.median(1, keepdim=True).values
     hidden = torch.zeros_like(x, dtype=torch.bool)
     if missing:
         hidden[0, 100:140, 2] = True
     shrunk = shrunk_rows(x, hidden if missing else None, 3.0, 2.0)
-    assert float(shrunk.abs().max()) == pytest.approx(2.0)
+    assert float(shrunk.abs().max()) == pytest.approx(2.0, rel=1e-4)
     torch.testing.assert_close(shrunk[0, :, 1], shrunk[0, :, 0], rtol=1e-4, atol=1e-5)  # in deviations they are one
-    left = (shrunk[0, :, 0] / x[0, :, 0])[x[0].abs().amax(1) < 1.0]  # most rows are as they were, in deviations
-    assert len(left) > 100
-    assert float(left.max()) == pytest.approx(float(left.nanmedian()), rel=1e-4)
+    near = (x[0].abs().amax(1) < 1.0) & (x[0, :, 0].abs() > 0.01)
+    left = (shrunk[0, :, 0] / x[0, :, 0])[near]  # those rows are as they were, in deviations
+    assert len(left) > 50
+    assert float(left.max()) == pytest.approx(float(left.min()), rel=1e-4)
     assert not shrunk[hidden].any()
 
 

@@ -102,8 +102,8 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
         fill(
             "The `scm` model is trained on a broad domain that covers most of what is out of distribution for the "
             "other three: its numbers say how it does there, not how it generalises. No weights of the other three "
-            "were trained out of distribution, but how heavy tails are read was chosen on such data, on other datasets than "
-            "these.",
+            "were trained out of distribution, but how heavy tails are read was chosen on such data, on other datasets "
+            "than these.",
             WIDTH,
         ),
         *([fill(f"Proteins of Sachs et al. (17 edges), `scm`, {proteins}.", WIDTH)] if proteins else []),

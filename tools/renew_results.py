@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from presage.bench.experiments import EXPERIMENTS
-from presage.bench.results import PICTURES, _facts
+from presage.bench.results import PICTURES, run_facts
 from presage.bench.tables import LOWER, NEUTRAL
 from presage.metrics import highlight
 
@@ -117,7 +117,7 @@ def main() -> None:
             continue
         run = json.loads((out / name / "run.json").read_text())
         text, *pictures = re.split(r"(?m)^(?=!\[)", section)
-        text = renewed(text.rstrip("\n"), (out / name / "table.md").read_text(), _facts({**run, "instances": None}))
+        text = renewed(text.rstrip("\n"), (out / name / "table.md").read_text(), run_facts({**run, "instances": None}))
         sections[place] = "\n".join([text, *pictures]) if pictures else text + "\n"
         for picture in (out / name).glob("*.png"):
             shutil.copy(picture, RESULTS.parent / PICTURES / picture.name)

@@ -9,7 +9,7 @@ from presage.bench.experiments import EXPERIMENTS
 from presage.errors import ConfigError
 from presage.files import atomic_write
 
-__all__ = ["write_results"]
+__all__ = ["PICTURES", "run_facts", "write_results"]
 
 _HEAD = """# Results
 
@@ -31,7 +31,7 @@ def write_results(out: Path, target: Path) -> Path:
             continue
         parts.append(f"## {name}\n")
         if about.is_file():
-            parts.append(_facts(json.loads(about.read_text())) + "\n")
+            parts.append(run_facts(json.loads(about.read_text())) + "\n")
         if table.is_file():
             parts.append(table.read_text())
         for picture in pictures:
@@ -45,7 +45,8 @@ def write_results(out: Path, target: Path) -> Path:
     return target
 
 
-def _facts(facts: dict[str, object]) -> str:
+def run_facts(facts: dict[str, object]) -> str:
+    """One paragraph on how an experiment was run."""
     smaller = facts.get("smaller")
     changed = {key: value for key, value in smaller.items() if value is not None} if isinstance(smaller, dict) else {}
     counts = [

@@ -52,10 +52,8 @@ class Interventions(Component):
             mask[rows, columns] = True
             settled = self.resolve(rng)
             values[rows, columns] = signed_uniform(rng, settled.only("values"), n_interventional)
-            if (loose := settled.only("keep")) != (
-                0.0,
-                0.0,
-            ):  # nothing is drawn for hard ones: seeds stay what they were
+            loose = settled.only("keep")
+            if loose != (0.0, 0.0):  # nothing is drawn for hard ones: seeds stay what they were
                 keep[targets] = uniform(rng, loose, len(targets))
         return mask, values, keep
 

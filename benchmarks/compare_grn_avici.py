@@ -5,7 +5,7 @@
 `--avici-python` (or the variable AVICI_PYTHON) is the interpreter of an environment with avici 1.0.7 (pins: jax 0.6.2,
 jaxlib 0.6.2, dm-haiku 0.0.17, optax 0.2.8, numpy 1.26.4, pandas 2.3.3, scipy, igraph, scikit-learn, matplotlib). Each
 statistic of each gene is averaged over datasets; the difference of the two averages is divided by its standard error.
-Under agreement these z scores are standard normal. The public averages are written to tests/data/grn_avici.json, where
+Under agreement these z scores are standard normal. The public averages are written to tests/fixtures/grn_avici.json, where
 a test holds ours against them.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-STORED = Path(__file__).resolve().parents[1] / "tests" / "data" / "grn_avici.json"
+STORED = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "grn_avici.json"
 DATASETS = 200
 
 CASES = {

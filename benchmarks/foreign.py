@@ -16,8 +16,8 @@ import time
 import numpy as np
 
 from presage.domain.catalog import get_domain
-from presage.foreign import compare, fit_summaries
-from presage.hub import load_model
+from presage.inference.hub import load_model
+from presage.ood.check import compare, fit_reference
 from presage.types import Dataset
 
 SIZES = ((10, 100, 0), (30, 200, 50), (20, 500, 0), (50, 300, 100))
@@ -45,7 +45,7 @@ def main() -> None:
         references[f"model {name}"] = load_model(name).metadata["summaries"]
     for name in filter(None, options.domains.split(",")):
         start = time.perf_counter()
-        references[name] = fit_summaries(name, options.seed, datasets=options.reference)
+        references[name] = fit_reference(name, options.seed, datasets=options.reference)
         print(f"fitted {name} in {time.perf_counter() - start:.0f} s", flush=True)
     print("\n| trained on | " + " | ".join(OTHERS) + " |")
     print("| --- |" + " --- |" * len(OTHERS), flush=True)
@@ -63,7 +63,7 @@ def main() -> None:
                     continue  # such data is refused before the check
                 if reference["kind"] == "real" and dataset.kind == "counts":
                     dataset = Dataset(x=dataset.x, interventions=dataset.interventions)
-                fires.append(compare(reference, dataset).fires)
+                fires.append(compare(reference, dataset).is_ood)
             cells.append(f"{np.mean(fires):.1%} ({len(fires)})" if fires else "refused")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 

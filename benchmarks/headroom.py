@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from presage.domain.catalog import get_domain
-from presage.hub import load_model
+from presage.inference.hub import load_model
 from presage.metrics import evaluate, mean_and_error
 from presage.rng import Stream
 from presage.types import Dataset
@@ -87,7 +87,8 @@ def judge(data: Dataset, probabilities: np.ndarray) -> Judged:
 def fitted(judged: list[Judged]) -> LogisticRegression:
     """The truth about unsure pairs, from the model's logit and what the process says."""
     return LogisticRegression().fit(
-        np.concatenate([one.features() for one in judged]), np.concatenate([one.graph[one.unsure] for one in judged])
+        np.concatenate([one.features() for one in judged]),
+        np.concatenate([one.graph[one.unsure] for one in judged]),
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from presage.datasets import load_sachs
+from presage.data.examples import load_sachs
 from presage.domain.catalog import get_domain
 from presage.errors import PresageError
-from presage.hub import Model
+from presage.inference.hub import Model
 from presage.metrics import calibration_curve, evaluate, mean_and_error
 
 METRICS = ("f1", "auprc", "auroc", "ece", "shd", "acyclic")
@@ -86,7 +86,7 @@ def sachs(model: Model) -> list[dict[str, Any]]:
 
 
 def measure(model: Model, name: str, *, instances: int, large: int) -> dict[str, list[dict[str, Any]]]:
-    """Everything that is measured anew when a model is judged."""
+    """Everything that is measured anew when a model is ema_network."""
     places = [(domain, kind, instances, 30) for domain in PLACES.get(name, (name,)) for kind in (False, True)]
     places += [(domain, True, large, 100) for domain in LARGE.get(name, ()) if large]
     measured: dict[str, list[dict[str, Any]]] = {"scores": [], "calibration": [], "sachs": []}

@@ -101,7 +101,7 @@ def measure(net: str, n: int, d: int, earlier: list[dict], options: argparse.Nam
 
 
 def forecast(n: int, earlier: list[dict], seconds: float, memory_gib: float) -> str:
-    """Why a case would not fit, judged by the growth from smaller cases (at least linear); empty if it would."""
+    """Why a case would not fit, ema_network by the growth from smaller cases (at least linear); empty if it would."""
     if not earlier:
         return ""
     measured = [case for case in earlier if "seconds" in case]
@@ -167,7 +167,7 @@ def our_predictor(net: str, d: int, threads: int):
     import torch
 
     from presage.data.standardize import standardize_real
-    from presage.nets.api import build_network, config_from_json
+    from presage.networks.network import build_network, config_from_json
 
     torch.set_num_threads(threads)
     network = build_network(config_from_json({"net": net}))

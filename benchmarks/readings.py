@@ -14,9 +14,9 @@ import dataclasses
 from judging import score
 
 from presage.domain.catalog import get_domain
-from presage.hub import Model, load_model
-from presage.nets.api import build_network
-from presage.nets.pair import PairNetwork
+from presage.inference.hub import Model, load_model
+from presage.networks.network import build_network
+from presage.networks.pair import PairNetwork
 from presage.rng import Stream
 
 
@@ -26,8 +26,8 @@ def numbers(text: str) -> list[float]:
 
 def with_reading(model: Model, tails: float, reach: float) -> Model:
     """The same weights behind another reading."""
-    network = build_network(dataclasses.replace(model.network.config, tails=tails, reach=reach))
-    network.take_over(model.network)
+    network = build_network(dataclasses.replace(model.network.config, winsorize_sd=tails, row_clip_sd=reach))
+    network.warm_start(model.network)
     return Model(network, model.metadata)
 
 

@@ -1,6 +1,6 @@
 """Release a model: judge a run on held-out data, write its file with card and summaries, and keep its record.
 
-    python benchmarks/release.py runs/rff rff [--before STAGE ...] [--models src/presage/models] [--records records]
+    python benchmarks/release.py runs/rff rff [--before STAGE ...] [--models src/presage/assets/models] [--records records]
 
 Judged on datasets 0, 1, ... of the test stream (seed 0), which training never draws from: d = 30, n = 1000, in- and
 out-of-distribution, observational and half interventional, and d = 100 out of distribution (--large of them). The run
@@ -22,10 +22,10 @@ from typing import Any
 from judging import CALIBRATED, learning_curve, measure, weak_spots
 
 from presage.domain.catalog import get_domain
-from presage.foreign import fit_summaries
-from presage.hub import Model, load_model
-from presage.nets.weights import load_model_file, save_model
-from presage.train.export import model_of_run
+from presage.inference.hub import Model, load_model
+from presage.networks.weights import load_model_file, save_model
+from presage.ood.check import fit_reference
+from presage.training.export import model_of_run
 
 
 def portable(config: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def main() -> None:
         "--before", type=Path, nargs="*", default=[], help="runs or stages of a record RUN goes on from, in order"
     )
     parser.add_argument("--large", type=int, default=30, help="datasets with d = 100")
-    parser.add_argument("--models", type=Path, default=Path("src/presage/models"))
+    parser.add_argument("--models", type=Path, default=Path("src/presage/assets/models"))
     parser.add_argument("--records", type=Path, default=Path("records"))
     parser.add_argument("--source", type=Path, default=Path("src/presage"), help="the source the run was trained with")
     parser.add_argument(
@@ -105,7 +105,7 @@ def main() -> None:
         train = metadata["train"]
         train["config"] = portable(train["config"])
         metadata["name"] = options.name
-        metadata["summaries"] = fit_summaries(get_domain(options.name))
+        metadata["summaries"] = fit_reference(get_domain(options.name))
         measured = measure(Model(network, metadata), options.name, **size)
         facts = {
             "source_sha256": source_hash(options.source),

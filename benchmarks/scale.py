@@ -23,13 +23,13 @@ CASES = {"rows": (1_000_000, 50, 2.0), "file": (1_000_000, 50, 2.0), "variables"
 
 def default_model() -> str:
     import presage
-    from presage.hub import BUNDLED
+    from presage.inference.hub import BUNDLED
 
     if (BUNDLED / "scm.safetensors").exists():
         return "scm"
-    from presage.nets.api import build_network
-    from presage.nets.pair import PairConfig
-    from presage.nets.weights import save_model
+    from presage.networks.network import build_network
+    from presage.networks.pair import PairConfig
+    from presage.networks.weights import save_model
 
     path = Path(tempfile.mkdtemp()) / "untrained.safetensors"
     save_model(path, build_network(PairConfig()), {"name": "untrained", "presage": presage.__version__})

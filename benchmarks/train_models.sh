@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-.venv/bin/python}
 runs=${PRESAGE_RUNS:-runs}
 stretch=${STRETCH:-1}
-models=${MODELS:-src/presage/models}
+models=${MODELS:-src/presage/assets/models}
 records=${RECORDS:-records}
 export OMP_NUM_THREADS=1
 [ $# -gt 0 ] || set -- linear rff grn scm

@@ -21,17 +21,17 @@ import time
 def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: float) -> dict[str, float]:
     import torch
 
-    from presage.nets.api import build_network, config_from_json
-    from presage.train.config import OptimConfig
-    from presage.train.machine import keep_freed_memory
-    from presage.train.objective import negative_log_likelihood
-    from presage.train.optim import Updater
+    from presage.networks.network import build_network, config_from_json
+    from presage.training.config import OptimConfig
+    from presage.training.distributed import keep_freed_memory
+    from presage.training.objective import negative_log_likelihood
+    from presage.training.optimizer import Updater
 
     torch.set_num_threads(threads)
     keep_freed_memory()
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     network = build_network(config_from_json({"net": net}), 0)
-    updater = Updater(network, OptimConfig(name="muon" if net == "pair" else "lamb", rate=1e-4))
+    updater = Updater(network, OptimConfig(name="muon" if net == "pair" else "lamb", lr=1e-4))
     batch = {10: 32, 30: 8, 50: 4}.get(d, 4) if net == "pair" else 1
     random = torch.Generator().manual_seed(0)
     x = torch.randn(batch, n, d, generator=random)

@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from presage.components import to_json
+from presage.config import to_json
 from presage.domain.catalog import get_domain
-from presage.foreign import fit_summaries
-from presage.nets.api import Network, build_network
-from presage.nets.pair import PairConfig
-from presage.nets.weights import save_model
+from presage.networks.network import Network, build_network
+from presage.networks.pair import PairConfig
+from presage.networks.weights import save_model
+from presage.ood.check import fit_reference
 
-TINY = PairConfig(width=8, cells=8, rounds=2, blocks=1, outer=4, triangle=8, heads=2, expand=1)
+TINY = PairConfig(width=8, cell_width=8, rounds=2, blocks=1, outer=4, triangle=8, heads=2, expand=1)
 
 
 def tiny_network(seed: int = 0) -> Network:
@@ -31,7 +31,7 @@ def tiny_network(seed: int = 0) -> Network:
 @cache
 def summaries(domain: str = "linear") -> dict[str, Any]:
     """A reference of few, small datasets."""
-    return fit_summaries(domain, seed=0, datasets=240, variables=(2, 20), rows=(30, 200))
+    return fit_reference(domain, seed=0, datasets=240, variables=(2, 20), rows=(30, 200))
 
 
 def save_tiny(path: Path, *, kind: str = "real", with_summaries: bool = False, **metadata: Any) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 
 from presage.bench.figures import new_figure
 from presage.domain.catalog import get_domain
-from presage.domain.spec import ScmDomain
+from presage.domain.domain import ScmDomain
 from presage.errors import ConfigError
 from presage.graphs.ops import topological_order
 from presage.rng import Stream, generator

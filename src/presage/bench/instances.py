@@ -35,7 +35,7 @@ def instance_key(task: Task) -> str:
 @lru_cache(maxsize=64)  # of d = 100, n = 1000 that is 50 MB
 def _draw(setting: Setting, seed: int, stream: int, number: int) -> Dataset:
     if setting.domain == "sachs":
-        from presage.datasets import load_sachs
+        from presage.data.examples import load_sachs
 
         data = load_sachs()
         if setting.section == "interventional":

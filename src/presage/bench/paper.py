@@ -21,7 +21,7 @@ class PaperValue:
 
 @cache
 def _values() -> dict[tuple[str, str, str, str, str], PaperValue]:
-    with Path(__file__).with_name("paper.csv").open(newline="") as file:
+    with (Path(__file__).parents[1] / "assets" / "paper.csv").open(newline="") as file:
         return {
             (row["table"], row["section"], row["method"], row["domain"], row["metric"]): PaperValue(
                 mean=float(row["mean"]),

@@ -14,7 +14,7 @@ __all__ = ["PICTURES", "run_facts", "write_results"]
 _HEAD = """# Results
 
 Written by `presage bench results --out FOLDER --to benchmarks/RESULTS.md` from finished runs; edit the runs, not this
-file. The paper's numbers are those printed in its tables (`src/presage/bench/paper.csv`), on its own draws of the same
+file. The paper's numbers are those printed in its tables (`src/presage/assets/paper.csv`), on its own draws of the same
 distributions and with its authors' implementations of the baselines; ours are on the instances 0, 1, ... of the test
 stream of seed 0.
 """

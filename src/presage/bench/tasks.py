@@ -82,7 +82,7 @@ def task_key(task: Task) -> str | None:
         if found is None:
             return None
         model = found
-        files += _files(("nets",))
+        files += _files(("networks",)) + ("data/row_statistics.py",)
     pins = (
         ENVIRONMENTS[baseline.environment].digest if baseline.environment in ENVIRONMENTS else _library(baseline.entry)
     )
@@ -124,7 +124,7 @@ def _library(entry: str) -> str:
 @cache
 def model_fingerprint(name: str) -> str | None:
     """A hash of a model's files: a bundled name, a file or a folder. None if there is no such model."""
-    from presage.hub import BUNDLED, SUFFIX
+    from presage.inference.hub import BUNDLED, SUFFIX
 
     bundled = BUNDLED / f"{name}{SUFFIX}"
     path = bundled if bundled.is_file() else Path(name)

@@ -18,7 +18,7 @@ def card(
 
     Example: presage card scm
     """
-    from presage.hub import load_model
+    from presage.inference.hub import load_model
 
     found = load_model(model).card
     print(json.dumps(found.to_json()) if as_json else str(found), end="\n" if as_json else "")

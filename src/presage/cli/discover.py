@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from presage.knowledge import Knowledge
-    from presage.result import Result
+    from presage.inference.knowledge import Knowledge
+    from presage.inference.result import Result
 
 __all__ = ["register"]
 
@@ -49,7 +49,7 @@ def discover(
     """
     import presage
     from presage.files import check_writable
-    from presage.result import _check_threshold
+    from presage.inference.result import _check_threshold
 
     _check_threshold(threshold)
     if out is not None:
@@ -74,7 +74,7 @@ def discover(
 
 def _read_known(path: Path) -> Knowledge:
     from presage.errors import ConfigError
-    from presage.knowledge import Knowledge
+    from presage.inference.knowledge import Knowledge
 
     try:
         return Knowledge.from_json(json.loads(path.read_text(encoding="utf-8")))

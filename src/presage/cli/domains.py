@@ -18,7 +18,7 @@ def domains(
 
     Example: presage domains rff-ood
     """
-    from presage.components import to_json
+    from presage.config import to_json
     from presage.domain.catalog import domains, open_domain, summary
 
     if name is not None:

@@ -15,7 +15,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
     Example: presage models
     """
-    from presage.hub import models as table
+    from presage.inference.hub import models as table
 
     frame = table()
     if as_json:

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     import numpy as np
 
-    from presage.domain.spec import Domain
+    from presage.domain.domain import Domain
     from presage.types import Batch
 
 __all__ = ["arrays", "register"]
@@ -40,7 +40,7 @@ def simulate(
     import numpy as np
 
     from presage.domain.catalog import open_domain
-    from presage.domain.spec import check_size
+    from presage.domain.domain import check_size
     from presage.files import atomic_write, check_writable
     from presage.rng import check_seed
 

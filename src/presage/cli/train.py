@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from presage.train.config import TrainConfig
+    from presage.training.config import TrainConfig
 
 __all__ = ["register"]
 
@@ -57,7 +57,7 @@ def train(
     """
     import torch
 
-    from presage.train.loop import Trainer
+    from presage.training.loop import Trainer
 
     if threads is not None:
         torch.set_num_threads(max(1, threads))
@@ -78,7 +78,7 @@ def train(
     )
     trainer = Trainer(config, out, resume=resume)
     result: dict[str, Any] = {}
-    with _Bar(trainer.team.leads) as bar:
+    with _Bar(trainer.distributed.leads) as bar:
 
         def report(event: dict[str, Any]) -> None:
             bar.show(event, trainer.spent())
@@ -86,7 +86,7 @@ def train(
 
         trainer.report = report
         path = trainer.run()
-    if not trainer.team.leads:
+    if not trainer.distributed.leads:
         return
     _draw_curve(out)
     if trainer.stopping:
@@ -120,10 +120,10 @@ def _config(
     from presage.data.settings import BufferConfig
     from presage.domain.catalog import open_domain
     from presage.errors import ConfigError
-    from presage.hub import BUNDLED, SUFFIX, load_model
-    from presage.nets.api import config_from_json
-    from presage.nets.pair import PairConfig
-    from presage.train.config import TrainConfig, paper_recipe
+    from presage.inference.hub import BUNDLED, SUFFIX, load_model
+    from presage.networks.network import config_from_json
+    from presage.networks.pair import PairConfig
+    from presage.training.config import TrainConfig, paper_recipe
 
     again = resume and (out / "config.json").exists()
     if again:
@@ -149,12 +149,12 @@ def _config(
     if again:
         return config
     if rate is not None:
-        config = dataclasses.replace(config, optim=dataclasses.replace(config.optim, rate=rate))
+        config = dataclasses.replace(config, optim=dataclasses.replace(config.optim, lr=rate))
     if start is not None:
         file = BUNDLED / f"{start}{SUFFIX}"
         # A configuration says which network it wants, which may be larger; otherwise it is the model's own.
         network = config.net if settings is not None else load_model(start).network.config
-        config = dataclasses.replace(config, start=str(file if file.is_file() else start), net=network)
+        config = dataclasses.replace(config, init_from=str(file if file.is_file() else start), net=network)
     asked: dict[str, Any] = {name: value for name, value in growth.items() if value is not None}
     if asked:
         if not isinstance(config.net, PairConfig):
@@ -204,7 +204,7 @@ class _Bar:
 def _draw_curve(folder: Path) -> None:
     from presage.errors import DataError
     from presage.files import atomic_write
-    from presage.plots import figure_bytes, learning_curve_figure
+    from presage.report.plots import figure_bytes, learning_curve_figure
 
     log = folder / "metrics.jsonl"
     if not log.exists():

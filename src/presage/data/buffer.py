@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from presage.data.producers import Crew, ProcessCrew, Recipe, Stored, Task
+from presage.data.producers import ProcessPool, Recipe, Stored, Task, WorkerPool
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.data.standardize import standardize
-from presage.domain.spec import Domain
+from presage.domain.domain import Domain
 from presage.errors import ConfigError, PresageError
 from presage.rng import Stream, check_seed, generator
 
@@ -55,7 +55,7 @@ class TrainBatch:
     graph: np.ndarray
 
 
-class _Shelf:
+class RingBuffer:
     """Datasets of one d in a ring of arrays, and the counters that say which of them are in the window.
 
     inserted: datasets numbered below are in, or were; the window is the last `capacity` of them, from `base` on.
@@ -143,9 +143,9 @@ class Buffer:
             interventional=interventional,
         )
         self._restored: dict[int, dict[str, Any]] = {}
-        self._shelves: dict[int, _Shelf] = {}
+        self._buffers: dict[int, RingBuffer] = {}
         self._shard: tuple[int, int] | None = None  # processes and Ray: which part of the datasets is ours
-        self._crew: Crew | None = None
+        self._pool: WorkerPool | None = None
         self._changed = threading.Condition()
         self._urgent: int | None = None
         self._late = 0
@@ -168,57 +168,57 @@ class Buffer:
         positions = np.array_split(np.arange(self.sizes[d]), shards)[shard]
         self._batches += 1
         if self.config.producers == "inline":
-            shelf, indices = self._pick_inline(d, rng, positions)
+            ring, indices = self._pick_inline(d, rng, positions)
         else:
-            shelf, indices = self._pick_made(d, rng, positions, shard, shards)
-        return self._show(shelf, indices, positions, step, n, n_interventional, missing_share)
+            ring, indices = self._pick_made(d, rng, positions, shard, shards)
+        return self._show(ring, indices, positions, step, n, n_interventional, missing_share)
 
     def _random(self, *address: int) -> np.random.Generator:
         return generator(self._recipe.seed, self._recipe.stream, BATCH_TAG, *address)
 
-    def _pick_inline(self, d: int, rng: np.random.Generator, positions: np.ndarray) -> tuple[_Shelf, np.ndarray]:
-        if d not in self._shelves:
-            self._shelves[d] = _Shelf(d, self.sizes[d], self._recipe, self.config, ahead=0)
-            self._shelves[d].resume(self._restored.get(d, {}))
-        shelf = self._shelves[d]
-        shelf.insert(None)
-        shelf.drawn += shelf.batch
-        picks = rng.choice(shelf.inserted - shelf.oldest, shelf.batch, replace=False)
-        indices = shelf.oldest + picks[positions]
+    def _pick_inline(self, d: int, rng: np.random.Generator, positions: np.ndarray) -> tuple[RingBuffer, np.ndarray]:
+        if d not in self._buffers:
+            self._buffers[d] = RingBuffer(d, self.sizes[d], self._recipe, self.config, ahead=0)
+            self._buffers[d].resume(self._restored.get(d, {}))
+        ring = self._buffers[d]
+        ring.insert(None)
+        ring.drawn += ring.batch
+        picks = rng.choice(ring.inserted - ring.oldest, ring.batch, replace=False)
+        indices = ring.oldest + picks[positions]
         for index in indices:
-            if shelf.held[index % len(shelf.held)] != index:
-                shelf.put(index, self._recipe.make(Task(d, int(index))))
-        return shelf, indices
+            if ring.held[index % len(ring.held)] != index:
+                ring.put(index, self._recipe.make(Task(d, int(index))))
+        return ring, indices
 
     def _pick_made(
         self, d: int, rng: np.random.Generator, positions: np.ndarray, shard: int, shards: int
-    ) -> tuple[_Shelf, np.ndarray]:
+    ) -> tuple[RingBuffer, np.ndarray]:
         if self._shard is None:
             self._start(shard, shards)
         if self._shard != (shard, shards):
             raise ConfigError(f"this buffer's producers serve part {self._shard}; draw the same part at every step")
-        shelf = self._shelves[d]
+        ring = self._buffers[d]
         with self._changed:
-            least = shelf.base + shelf.batch
-            while shelf.arrived < least:  # only the first draw of a d can wait here
-                if self._crew is None or self._crew.failure is not None or not self._crew.is_alive():
+            least = ring.base + ring.batch
+            while ring.arrived < least:  # only the first draw of a d can wait here
+                if self._pool is None or self._pool.failure is not None or not self._pool.is_alive():
                     break
                 self._urgent = d
                 self._changed.notify_all()
                 self._changed.wait(1.0)
             self._urgent = None
-            if self._crew is not None and self._crew.failure is not None:
-                raise self._crew.failure
-            if shelf.arrived < least:
+            if self._pool is not None and self._pool.failure is not None:
+                raise self._pool.failure
+            if ring.arrived < least:
                 raise PresageError("the producers of training data have stopped")
-            self._late += not shelf.insert(shelf.arrived)
-            shelf.drawn += shelf.batch
+            self._late += not ring.insert(ring.arrived)
+            ring.drawn += ring.batch
             self._changed.notify_all()
-        return shelf, shelf.oldest + rng.choice(shelf.inserted - shelf.oldest, len(positions), replace=False)
+        return ring, ring.oldest + rng.choice(ring.inserted - ring.oldest, len(positions), replace=False)
 
     def _show(
         self,
-        shelf: _Shelf,
+        ring: RingBuffer,
         indices: np.ndarray,
         positions: np.ndarray,
         step: int,
@@ -227,7 +227,7 @@ class Buffer:
         missing_share: float,
     ) -> TrainBatch:
         """Some rows of the datasets with these numbers, standardized."""
-        size, d, n_plain = len(indices), shelf.d, n - n_interventional
+        size, d, n_plain = len(indices), ring.d, n - n_interventional
         rows = np.empty((size, n), dtype=np.intp)
         missing = np.empty((size, n, d), dtype=bool) if missing_share > 0.0 else None
         for b, position in enumerate(positions):
@@ -236,57 +236,57 @@ class Buffer:
             rows[b, n_plain:] = rng.choice(self._recipe.interventional, n_interventional, replace=False, shuffle=False)
             if missing is not None:
                 missing[b] = rng.random((n, d), dtype=np.float32) < missing_share
-        slots = (indices % len(shelf.held))[:, None]  # [B, 1]
+        slots = (indices % len(ring.held))[:, None]  # [B, 1]
         u = np.zeros((size, n, d), dtype=bool)
-        u[:, n_plain:] = shelf.u[slots, rows[:, n_plain:]]  # [B, n_interventional, d]
+        u[:, n_plain:] = ring.u[slots, rows[:, n_plain:]]  # [B, n_interventional, d]
         rows[:, n_plain:] += self._recipe.observational
-        x = standardize(shelf.x[slots, rows], self.domain.kind, missing)  # [B, n, d]
-        return TrainBatch(x=x, u=u, missing=missing, graph=shelf.graph[slots[:, 0]])
+        x = standardize(ring.x[slots, rows], self.domain.kind, missing)  # [B, n, d]
+        return TrainBatch(x=x, u=u, missing=missing, graph=ring.graph[slots[:, 0]])
 
     def _start(self, shard: int, shards: int) -> None:
-        """Processes and Ray: lay out the shelves of our part of the datasets and start the producers."""
+        """Processes and Ray: lay out the rings of our part of the datasets and start the producers."""
         links: dict[str, Any] = {
             "changed": self._changed,
             "next_task": self._next_task,
             "deliver": self._deliver,
         }
         if self.config.producers == "processes":
-            self._crew = ProcessCrew(self._recipe, self.config.workers, **links)
+            self._pool = ProcessPool(self._recipe, self.config.workers, **links)
         else:
-            from presage.data.ray_producers import RayCrew
+            from presage.data.ray_producers import RayPool
 
-            self._crew = RayCrew(self._recipe, self.config.workers, **links)
+            self._pool = RayPool(self._recipe, self.config.workers, **links)
         self._shard = (shard, shards)
         for d, size in self.sizes.items():
             batch = len(np.array_split(np.arange(size), shards)[shard])
             ahead = _AHEAD_BATCHES * math.ceil(batch / self.config.reuse) + self.config.workers
-            shelf = _Shelf(d, batch, self._recipe, self.config, ahead)
+            ring = RingBuffer(d, batch, self._recipe, self.config, ahead)
             start = -(-self._restored.get(d, {}).get("inserted", 0) // shards)
-            shelf.base = shelf.inserted = shelf.arrived = shelf.requested = start
-            self._shelves[d] = shelf
+            ring.base = ring.inserted = ring.arrived = ring.requested = start
+            self._buffers[d] = ring
         atexit.register(self.close)  # runs before multiprocessing ends its children, so none is replaced then
-        self._crew.start()
+        self._pool.start()
 
     def _next_task(self) -> Task | None:
         """What producers should make next: what a draw waits for, else the d most behind its share of new datasets."""
         shard, shards = self._shard or (0, 1)
-        open_ = [shelf for shelf in self._shelves.values() if shelf.requested < self._limit(shelf)]
+        open_ = [ring for ring in self._buffers.values() if ring.requested < self._limit(ring)]
         if not open_:
             return None
-        shelf = min(open_, key=lambda shelf: (shelf.d != self._urgent, shelf.progress))
-        shelf.requested += 1
-        return Task(shelf.d, shard + shards * (shelf.requested - 1))
+        ring = min(open_, key=lambda ring: (ring.d != self._urgent, ring.progress))
+        ring.requested += 1
+        return Task(ring.d, shard + shards * (ring.requested - 1))
 
     @staticmethod
-    def _limit(shelf: _Shelf) -> int:
-        return max(shelf.inserted, shelf.base + shelf.batch) + shelf.ahead
+    def _limit(ring: RingBuffer) -> int:
+        return max(ring.inserted, ring.base + ring.batch) + ring.ahead
 
     def _deliver(self, task: Task, stored: Stored) -> None:
-        shelf, index = self._shelves[task.d], task.number // (self._shard or (0, 1))[1]
-        if index >= shelf.arrived:
-            shelf.put(index, stored)
-        while shelf.held[shelf.arrived % len(shelf.held)] == shelf.arrived:  # let in by number, without gaps
-            shelf.arrived += 1
+        ring, index = self._buffers[task.d], task.number // (self._shard or (0, 1))[1]
+        if index >= ring.arrived:
+            ring.put(index, stored)
+        while ring.held[ring.arrived % len(ring.held)] == ring.arrived:  # let in by number, without gaps
+            ring.arrived += 1
 
     def stats(self) -> dict[str, Any]:
         """How the buffer is doing.
@@ -294,26 +294,26 @@ class Buffer:
         batches: drawn so far; late: those that came with fewer new datasets than `reuse` asks for, because producers
         fell behind; reuse: draws over datasets, for each d; replaced: producers that died and were replaced.
         """
-        reuse = {d: shelf.drawn / (shelf.inserted - shelf.base) for d, shelf in self._shelves.items() if shelf.drawn}
-        replaced = self._crew.replaced if self._crew is not None else 0
+        reuse = {d: ring.drawn / (ring.inserted - ring.base) for d, ring in self._buffers.items() if ring.drawn}
+        replaced = self._pool.replaced if self._pool is not None else 0
         return {"batches": self._batches, "late": self._late, "reuse": reuse, "replaced": replaced}
 
     def state(self) -> dict[str, Any]:
         """Counters from which `restore` continues, as plain JSON data; the datasets themselves are made again."""
         shards = (self._shard or (0, 1))[1]
         counters = {str(d): dict(before) for d, before in self._restored.items()}
-        for d, shelf in self._shelves.items():
+        for d, ring in self._buffers.items():
             counters[str(d)] = {
-                "base": shelf.base * shards,
-                "inserted": shelf.inserted * shards,
-                "drawn": shelf.drawn * shards,
-                "owed": shelf.owed,
+                "base": ring.base * shards,
+                "inserted": ring.inserted * shards,
+                "drawn": ring.drawn * shards,
+                "owed": ring.owed,
             }
         return {"datasets": counters}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from `state()`: inline bit for bit, otherwise with datasets not shown before."""
-        if self._shelves:
+        if self._buffers:
             raise PresageError("restore a buffer before its first draw")
         try:
             self._restored = {
@@ -329,9 +329,9 @@ class Buffer:
     def close(self) -> None:
         """End the producers; the buffer cannot be drawn from afterwards."""
         self._closed = True
-        if self._crew is not None:
-            self._crew.close()
-            self._crew = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
             atexit.unregister(self.close)
 
     def __enter__(self) -> Buffer:

@@ -1,7 +1,7 @@
 """Producers: who simulates the datasets of the training buffer ahead of time, and how they are kept at work.
 
 Dataset `index` of size d is drawn from the generator at the address (seed, stream, d, index), so it is the same
-whoever makes it, and a dataset lost with its producer is simply made again by another one. A `Crew` is a thread of
+whoever makes it, and a dataset lost with its producer is simply made again by another one. A `WorkerPool` is a thread of
 the trainer that keeps its producers alive and busy: it asks the buffer what to make next, hands out at most two
 tasks to each producer (one in the making, one waiting), delivers what comes back and replaces producers that die.
 Processes of this machine are here, Ray actors in `presage.data.ray_producers`.
@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from presage.domain.spec import Domain
+from presage.domain.domain import Domain
 from presage.errors import ConfigError, DataError, PresageError
 from presage.rng import Stream, generator
 
-__all__ = ["Crew", "ProcessCrew", "Recipe", "Stored", "Task", "Worker", "describe"]
+__all__ = ["ProcessPool", "Recipe", "Stored", "Task", "Worker", "WorkerPool", "describe"]
 
 _TASKS_EACH = 2
 _POLL_SECONDS = 0.1  # how long news from the buffer may wait while producers are at work
@@ -96,7 +96,7 @@ class Worker:
     ready: bool = False
 
 
-class Crew(ABC):
+class WorkerPool(ABC):
     """Keeps producers alive and busy, in a daemon thread of the trainer.
 
     changed: the buffer's condition, held while `next_task` and `deliver` are called and notified after a delivery.
@@ -126,19 +126,19 @@ class Crew(ABC):
         self._deadly: Counter[Task] = Counter()
 
     @abstractmethod
-    def _hire(self) -> Any:
+    def _spawn(self) -> Any:
         """Start one producer; it announces itself by a message `ready`."""
 
     @abstractmethod
-    def _give(self, worker: Worker, task: Task) -> bool:
+    def _submit(self, worker: Worker, task: Task) -> bool:
         """Hand over a task; False if the producer turns out to be dead."""
 
     @abstractmethod
-    def _hear(self, timeout: float) -> list[tuple[Worker, Any]]:
+    def _poll(self, timeout: float) -> list[tuple[Worker, Any]]:
         """Messages that came: "ready", (task, Stored), an error text after "error: ", or None for a death."""
 
     @abstractmethod
-    def _dismiss(self, worker: Worker) -> None:
+    def _stop(self, worker: Worker) -> None:
         """End a producer, dead or alive, and free what it held."""
 
     def start(self) -> None:
@@ -154,13 +154,13 @@ class Crew(ABC):
             self._prepare()
             while not self._closing:
                 while len(self._staff) < self.workers and not self._closing:
-                    self._staff.append(Worker(self._hire(), []))
+                    self._staff.append(Worker(self._spawn(), []))
                 with self._changed:
                     self._assign()
                     idle = not any(worker.tasks or not worker.ready for worker in self._staff)
                     if idle and not self._closing:
                         self._changed.wait(1.0)
-                for worker, message in self._hear(0.0 if idle else _POLL_SECONDS):
+                for worker, message in self._poll(0.0 if idle else _POLL_SECONDS):
                     self._handle(worker, message)
         except PresageError as error:
             self._fail(error)
@@ -168,7 +168,7 @@ class Crew(ABC):
             self._fail(PresageError(f"the producers of training data stopped: {error!r}"))
         finally:
             for worker in self._staff:
-                self._dismiss(worker)
+                self._stop(worker)
             self._staff.clear()
 
     def close(self) -> None:
@@ -189,7 +189,7 @@ class Crew(ABC):
                 if task is None:
                     return
                 worker.tasks.append(task)
-                if not self._give(worker, task):
+                if not self._submit(worker, task):
                     self._lose(worker)
 
     def _handle(self, worker: Worker, message: Any) -> None:
@@ -213,7 +213,7 @@ class Crew(ABC):
         """Put a dead producer's tasks back; the main loop hires another one."""
         self._staff.remove(worker)
         self._again.extend(worker.tasks)
-        self._dismiss(worker)
+        self._stop(worker)
         if self._closing:
             return
         self.replaced += 1
@@ -237,7 +237,7 @@ class Crew(ABC):
             self._changed.notify_all()
 
 
-class ProcessCrew(Crew):
+class ProcessPool(WorkerPool):
     """Producers in processes of this machine, one thread each; each has a pipe of its own, so that no lock is shared.
 
     A producer ends when its pipe closes, which also happens when the trainer is killed. Ctrl-C is left to the trainer.
@@ -269,7 +269,7 @@ class ProcessCrew(Crew):
             resource_tracker.ensure_running()
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
-    def _hire(self) -> Any:
+    def _spawn(self) -> Any:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
             target=_produce, args=(theirs, self._blob), name="presage-producer", daemon=True
@@ -279,14 +279,14 @@ class ProcessCrew(Crew):
         theirs.close()  # so that a death shows as the end of the pipe
         return process, ours
 
-    def _give(self, worker: Worker, task: Task) -> bool:
+    def _submit(self, worker: Worker, task: Task) -> bool:
         try:
             worker.handle[1].send(tuple(task))
         except OSError:
             return False
         return True
 
-    def _hear(self, timeout: float) -> list[tuple[Worker, Any]]:
+    def _poll(self, timeout: float) -> list[tuple[Worker, Any]]:
         from multiprocessing.connection import wait
 
         pipes: dict[Any, Worker] = {worker.handle[1]: worker for worker in self._staff}
@@ -302,7 +302,7 @@ class ProcessCrew(Crew):
             heard.append((pipes[pipe], message))
         return heard
 
-    def _dismiss(self, worker: Worker) -> None:
+    def _stop(self, worker: Worker) -> None:
         process, pipe = worker.handle
         pipe.close()
         process.terminate()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from presage.data.producers import Crew, Recipe, Stored, Task, Worker, describe
+from presage.data.producers import Recipe, Stored, Task, Worker, WorkerPool, describe
 from presage.errors import require_extra
 
-__all__ = ["RayCrew"]
+__all__ = ["RayPool"]
 
 
-class RayCrew(Crew):
+class RayPool(WorkerPool):
     """Producers as Ray actors of one core each, on this machine or, with RAY_ADDRESS set, on a cluster."""
 
     def __init__(self, recipe: Recipe, workers: int, **links: Any) -> None:
@@ -37,14 +37,14 @@ class RayCrew(Crew):
             self._ours = False
             self._ray.shutdown()
 
-    def _hire(self) -> Any:
+    def _spawn(self) -> Any:
         return self._actor.remote(self._recipe)
 
-    def _give(self, worker: Worker, task: Task) -> bool:
+    def _submit(self, worker: Worker, task: Task) -> bool:
         self._pending[worker.handle.make.remote(tuple(task))] = (worker, task)
         return True
 
-    def _hear(self, timeout: float) -> list[tuple[Worker, Any]]:
+    def _poll(self, timeout: float) -> list[tuple[Worker, Any]]:
         asked = {worker for worker, task in self._pending.values() if task is None}
         for worker in self._staff:  # an actor may wait long for a free core: it gets tasks only once it answers
             if not worker.ready and worker not in asked:
@@ -66,7 +66,7 @@ class RayCrew(Crew):
                 heard.append((worker, (task, Stored(*answer))))
         return heard
 
-    def _dismiss(self, worker: Worker) -> None:
+    def _stop(self, worker: Worker) -> None:
         self._pending = {reference: entry for reference, entry in self._pending.items() if entry[0] is not worker}
         with contextlib.suppress(Exception):  # already dead, or Ray is shutting down
             self._ray.kill(worker.handle)

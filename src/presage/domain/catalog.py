@@ -12,8 +12,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, overload
 
-from presage.components import from_json
-from presage.domain.spec import Domain, ScmDomain
+from presage.config import from_json
+from presage.domain.domain import Domain, ScmDomain
 from presage.errors import ConfigError
 from presage.graphs.random import (
     ErdosRenyi,
@@ -89,7 +89,7 @@ def _broad() -> ScmDomain:
             Heteroscedastic(family=families, length_scale=(10.0, 5.0), output_scale=(2.0, 4.0)),
         ),
         interventions=Interventions(
-            values=((1.0, 3.0), (1.0, 5.0), (0.0, 2.0), (0.0, 10.0)), keep=((0.0, 0.0), (0.0, 1.0))
+            values=((1.0, 3.0), (1.0, 5.0), (0.0, 2.0), (0.0, 10.0)), softness=((0.0, 0.0), (0.0, 1.0))
         ),
     )
 

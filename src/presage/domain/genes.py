@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from presage.components import register
-from presage.domain.spec import Domain
+from presage.config import register
+from presage.domain.domain import Domain
 from presage.errors import ConfigError
 from presage.graphs.random import ErdosRenyi, GraphModel, ScaleFreeOut
 from presage.graphs.regulatory import NetworkSigns, RegulatorySubgraph, Subgraph

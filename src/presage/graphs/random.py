@@ -16,7 +16,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from presage.components import Component, options, register
+from presage.config import Component, options, register
 from presage.errors import ConfigError
 from presage.graphs.ops import relabel
 

@@ -10,7 +10,7 @@ from importlib import resources
 
 import numpy as np
 
-from presage.components import Component, options, register
+from presage.config import Component, options, register
 from presage.errors import ConfigError
 from presage.graphs.ops import break_cycles
 from presage.graphs.random import GraphModel
@@ -74,14 +74,17 @@ class RegulatoryNetwork:
 
 @cache
 def load_network(name: str) -> RegulatoryNetwork:
-    """The bundled network "ecoli" (RegulonDB 6.7) or "yeast" (Balaji 2006); provenance in assets/regulatory.md.
+    """The bundled network "ecoli" (RegulonDB 6.7) or "yeast" (Balaji 2006); provenance in assets/networks/regulatory.md.
 
     >>> len(load_network("ecoli").genes), len(load_network("yeast").genes)
     (1565, 4441)
     """
     if name not in NETWORKS:
         raise ConfigError(f"there is no regulatory network {name!r}; choose one of: {', '.join(NETWORKS)}")
-    with resources.files("presage").joinpath("assets/regulatory.npz").open("rb") as file, np.load(file) as arrays:
+    with (
+        resources.files("presage").joinpath("assets/networks/regulatory.npz").open("rb") as file,
+        np.load(file) as arrays,
+    ):
         genes = tuple(arrays[f"{name}_names"].tobytes().decode().split("\n"))
         edges = arrays[f"{name}_edges"].astype(np.int64)
         signs = arrays[f"{name}_signs"]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from presage.components import Range
+from presage.config import Range
 from presage.errors import ConfigError
 
 __all__ = ["check_range", "signed_uniform", "uniform"]

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from presage.components import Component, Range, options, register
+from presage.config import Component, Range, options, register
 from presage.errors import ConfigError
 from presage.graphs.ops import topological_order
 from presage.graphs.regulatory import BetaSigns, SignRule, Subgraph

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from presage.components import Component, Range, options, register
+from presage.config import Component, Range, options, register
 from presage.errors import ConfigError
 from presage.simulators.draws import check_range, signed_uniform, uniform
 

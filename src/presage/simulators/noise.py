@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from presage.components import Component, Range, options, register
+from presage.config import Component, Range, options, register
 from presage.errors import ConfigError
 from presage.simulators.draws import check_range, uniform
 from presage.simulators.mechanisms import Function, random_fourier_functions

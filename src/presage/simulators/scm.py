@@ -18,11 +18,11 @@ def sample_scm(
     noise: Noise,
     mask: np.ndarray,
     values: np.ndarray,
-    keep: np.ndarray | None = None,
+    softness: np.ndarray | None = None,
 ) -> np.ndarray:
     """Values [n, d] of x_j = f_j(parents) + noise_j, with x_j = values where `mask` says it is intervened on.
 
-    keep: how much of what x_j would have been is added there, for each variable [d]; nothing, unless given.
+    softness: how much of what x_j would have been is added there, for each variable [d]; nothing, unless given.
     """
     n, d = mask.shape
     order = topological_order(graph).tolist()
@@ -40,7 +40,9 @@ def sample_scm(
         np.add(function(inputs), draw(rng, inputs), out=column)
         if j in forced:
             rows = forced[j]
-            column[rows] = values[rows, j] + (keep[j] * column[rows] if keep is not None and keep[j] else 0.0)
+            column[rows] = values[rows, j] + (
+                softness[j] * column[rows] if softness is not None and softness[j] else 0.0
+            )
     return np.ascontiguousarray(columns.T)
 
 

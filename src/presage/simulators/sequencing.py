@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from presage.components import Component, options, register
+from presage.config import Component, options, register
 from presage.errors import ConfigError
 
 __all__ = ["PLATFORMS", "Platform", "counts", "dropout", "library_size", "outlier_genes", "platform"]

@@ -8,8 +8,8 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 
 from presage.errors import ConfigError, PresageError
 from presage.graphs.ops import is_acyclic
-from presage.knowledge import Knowledge
-from presage.result import Result
+from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
 from presage.web.data_callbacks import Context
 from presage.web.layout import data
 from presage.web.sessions import Answer, with_knowledge

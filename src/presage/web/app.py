@@ -12,10 +12,10 @@ from typing import Any
 from dash import Dash
 from flask import Response, jsonify, request
 
-from presage.datasets import examples
+from presage.data.examples import examples
 from presage.domain.catalog import domains, summary
 from presage.errors import ConfigError, PresageError
-from presage.hub import load_model, models
+from presage.inference.hub import load_model, models
 from presage.web import answer_callbacks, data_callbacks
 from presage.web.jobs import Runner
 from presage.web.layout import page

@@ -8,7 +8,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, ctx, html, no_update
 
 from presage.errors import ConfigError, DataError, PresageError
-from presage.hub import load_model
+from presage.inference.hub import load_model
 from presage.web.jobs import Job, Runner
 from presage.web.sessions import Answer, Session, Sessions
 from presage.web.sources import Example, Preview, Simulation, Source, Upload

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
-    from presage.result import Result
+    from presage.inference.result import Result
 
 __all__ = ["Job", "Runner"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from presage.errors import DataError
 from presage.graphs.ops import is_acyclic
-from presage.knowledge import Knowledge
-from presage.result import Result
+from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
 from presage.types import Dataset
 from presage.web.sources import Source, Upload
 

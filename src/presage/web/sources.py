@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from presage.datasets import load_example
+from presage.data.examples import load_example
 from presage.domain.catalog import simulate
 from presage.errors import ConfigError, DataError, PresageError
-from presage.inputs import Inputs, Table, read_inputs, read_table
+from presage.inference.inputs import Inputs, Table, read_inputs, read_table
 from presage.types import Dataset
 
 __all__ = ["MAX_VARIABLES", "Example", "Preview", "Simulation", "Source", "Upload"]

@@ -11,8 +11,8 @@ from presage import metrics
 from presage.errors import ConfigError
 from presage.graphs.layout import layered_positions
 from presage.graphs.ops import project_to_dag
-from presage.knowledge import Knowledge
-from presage.result import Result
+from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
 from presage.types import Dataset
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from presage.knowledge import Knowledge
-from presage.result import Result
+from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
 from presage.web.sessions import Answer
 from presage.web.view import View
 
@@ -37,7 +37,7 @@ def python_lines(answer: Answer, known: Knowledge | None, view: View, limit: flo
 def file_of(kind: str, result: Result, limit: float, acyclic: bool, lines: str) -> str:
     """The content of a file to take away."""
     if kind == "report.html":
-        from presage.report import report_html
+        from presage.report.html import report_html
 
         return report_html(result, limit)
     if kind == "edges.csv":

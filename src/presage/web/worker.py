@@ -11,7 +11,7 @@ from presage.errors import PresageError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from presage.hub import Model
+    from presage.inference.hub import Model
 
 __all__ = ["answer", "main", "watched"]
 
@@ -43,8 +43,8 @@ def main(pipe: Connection) -> None:
 def answer(task: dict[str, Any], say: Say) -> Any:
     """`discover` with reports on its way: task holds dataset, model, counts."""
     say("loading the model", 0.0)
-    from presage.discovery import discover
-    from presage.hub import load_model
+    from presage.inference.discovery import discover
+    from presage.inference.hub import load_model
 
     model = load_model(task["model"])
     say("reading the table", 0.05)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from presage.baselines.api import Answer, Problem
 
 if TYPE_CHECKING:
-    from presage.hub import Model
+    from presage.inference.hub import Model
 
 __all__ = ["presage_model"]
 
 
 @lru_cache(maxsize=8)
 def _loaded(model: str) -> Model:
-    from presage.hub import load_model
+    from presage.inference.hub import load_model
 
     return load_model(model)
 

@@ -1,0 +1,1 @@
+"""Answering a question about data: inputs, models, knowledge, `discover` and its `Result`."""

@@ -1,0 +1,158 @@
+"""Model files: one safetensors file holds the weights, the network's configuration and what training recorded.
+
+Nothing in such a file is executed. Every bit of it is covered by the checksum in its header, so a file that loads is
+the file that was saved; anything else is refused with a sentence that says what differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from presage.errors import ConfigError, ModelFileError
+from presage.files import atomic_write
+from presage.networks.network import Network, build_network, config_from_json, config_to_json
+
+__all__ = ["FORMAT", "VERSION", "load_model_file", "read_metadata", "save_model"]
+
+FORMAT = "presage-model"
+VERSION = 1
+
+_DTYPES = {"float32": torch.float32, "float16": torch.float16}
+
+
+def save_model(
+    path: str | os.PathLike[str],
+    network: Network,
+    metadata: Mapping[str, Any],
+    *,
+    dtype: Literal["float32", "float16"] = "float32",
+) -> None:
+    """Write a network and its metadata (JSON data) to one file; the file appears whole or not at all.
+
+    float16 halves the file; weights are rounded to 11 bits once, and computed with in float32 after loading.
+    """
+    from safetensors.torch import save
+
+    if dtype not in _DTYPES:
+        raise ConfigError(f"weights are stored as float32 or float16, not {dtype!r}")
+    tensors = {
+        name: (tensor.detach().cpu().to(_DTYPES[dtype]) if tensor.is_floating_point() else tensor.detach().cpu())
+        .contiguous()
+        .clone()
+        for name, tensor in network.state_dict().items()
+    }
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise ModelFileError(f"the tensor {name!r} is not finite as {dtype}; nothing was written")
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "network": json.dumps(config_to_json(network.config), sort_keys=True),
+        "metadata": json.dumps(dict(metadata)),
+    }
+    header["sha256"] = _digest(tensors, header)
+    with atomic_write(path) as file:
+        file.write(save(tensors, metadata=header))
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a model file says about itself, without reading its weights (the checksum is not verified)."""
+    header = _header(Path(path))
+    return {**_json(Path(path), header, "metadata"), "network": _json(Path(path), header, "network")}
+
+
+def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, Any]]:
+    """The network (in evaluation mode, float32) and the metadata of a file that `save_model` wrote.
+
+    Raises `ModelFileError` when the file is damaged, foreign, of another version, or does not fit its own network.
+    """
+    path = Path(path)
+    header = _header(path)
+    tensors = _tensors(path)
+    if _digest(tensors, header) != header.get("sha256"):
+        raise ModelFileError(f"{path}: the checksum does not match, so the file is damaged; fetch or save it again")
+    try:
+        network = build_network(config_from_json(_json(path, header, "network")))
+    except (ConfigError, TypeError) as error:
+        raise ModelFileError(f"{path}: its network cannot be built here: {error}") from error
+    _check_tensors(path, tensors, network.state_dict())
+    network.load_state_dict(tensors)  # copies into float32 parameters, whatever the stored precision
+    network.eval()
+    return network, _json(path, header, "metadata")
+
+
+def _check_tensors(path: Path, stored: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    """Name the exact tensor that is missing, unexpected or of another shape."""
+    for name, tensor in wanted.items():
+        if name not in stored:
+            raise ModelFileError(f"{path}: the tensor {name!r} of shape {_shape(tensor)} is missing")
+        if stored[name].shape != tensor.shape:
+            raise ModelFileError(
+                f"{path}: the tensor {name!r} has shape {_shape(stored[name])}, but its network needs {_shape(tensor)}"
+            )
+    for name, tensor in stored.items():
+        if name not in wanted:
+            raise ModelFileError(f"{path}: the tensor {name!r} of shape {_shape(tensor)} is not part of its network")
+
+
+def _shape(tensor: Tensor) -> str:
+    return str(tuple(tensor.shape))
+
+
+def _header(path: Path) -> dict[str, str]:
+    from safetensors import SafetensorError, safe_open
+
+    if path.is_dir() or not path.exists():
+        raise ModelFileError(f"{path}: there is no such model file")
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            header = file.metadata() or {}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelFileError(f"{path}: not a whole safetensors file (truncated, damaged or foreign)") from error
+    if header.get("format") != FORMAT:
+        raise ModelFileError(f"{path}: a safetensors file, but not a Presage model (its format is not {FORMAT!r})")
+    if header.get("version") != str(VERSION):
+        raise ModelFileError(
+            f"{path}: a model file of version {header.get('version')}; this Presage reads version {VERSION}"
+        )
+    return header
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(str(path))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelFileError(f"{path}: not a whole safetensors file (truncated or damaged)") from error
+
+
+def _json(path: Path, header: Mapping[str, str], key: str) -> dict[str, Any]:
+    try:
+        value = json.loads(header[key])
+    except (KeyError, ValueError) as error:
+        raise ModelFileError(f"{path}: its {key} entry is missing or damaged") from error
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{path}: its {key} entry is damaged")
+    return value
+
+
+def _digest(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> str:
+    """SHA-256 over the header's entries and every tensor's name, type, shape and bytes."""
+    digest = hashlib.sha256()
+    for key in ("format", "version", "network", "metadata"):
+        digest.update(f"{key}={header.get(key, '')}\n".encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()

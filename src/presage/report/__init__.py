@@ -1,0 +1,1 @@
+"""Pictures, the report page and model cards; nothing here computes an answer."""

@@ -1,0 +1,128 @@
+"""Model cards: what a model was trained on, how well it does and its limits, from what training recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from presage.config import from_json
+from presage.errors import ConfigError
+
+__all__ = ["ModelCard", "make_card"]
+
+_LIMITS = (
+    "Assumes that no unmeasured variable causes two measured ones, and that rows are independent of each other.",
+    "A probability is only as good as the match between your data and the training domain; see the warnings.",
+    "Edges are direct causes among the measured variables, not strengths or signs of effects.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard:
+    """A model described from its own records. `str(card)` is Markdown, `card.to_json()` plain data."""
+
+    name: str
+    kind: str
+    acyclic: bool
+    network: Mapping[str, Any]
+    parameters: int
+    domain: Mapping[str, Any] | None = None
+    train: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What the release recorded: measured scores, words on use, anything else."""
+    temperature: float | None = None
+    ood_check: bool = False
+    limits: tuple[str, ...] = _LIMITS
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return {**asdict(self), "limits": list(self.limits)}
+
+    def __str__(self) -> str:
+        takes = "counts (non-negative whole numbers)" if self.kind == "counts" else "real values"
+        answers = "trained towards acyclic graphs" if self.acyclic else "graphs may have cycles"
+        lines = [f"# {self.name}", "", f"Takes {takes}; {answers}; {self.parameters:,} parameters."]
+        if self.temperature is not None:
+            lines.append(f"Logits are divided by a temperature of {self.temperature:.3g}, fitted on held-out data.")
+        if not self.ood_check:
+            lines.append("It carries no summaries of its training domain, so foreign data is not recognised.")
+        for title, value in self.notes.items():
+            lines += ["", f"## {_title(title)}", "", *_block(value)]
+        lines += ["", "## Limits", "", *(f"- {limit}" for limit in self.limits)]
+        if self.train:
+            # The whole configuration stays in the file's metadata and in records/; here it would drown the rest.
+            told = {key: value for key, value in self.train.items() if key != "config"}
+            lines += ["", "## Training", "", *_block({**_sizes(self.train.get("config")), **told})]
+        lines += ["", "## Network", "", *_block(self.network)]
+        if self.domain is not None:
+            lines += ["", "## Training domain", "", *_domain_lines(self.domain)]
+        return "\n".join(lines) + "\n"
+
+
+def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameters: int) -> ModelCard:
+    """The card of a model from its file's metadata, its network's configuration and its number of parameters."""
+    return ModelCard(
+        name=str(metadata.get("name", "unnamed")),
+        kind=str(metadata.get("kind", "real")),
+        acyclic=bool(metadata.get("acyclic", True)),
+        network=dict(network),
+        parameters=parameters,
+        domain=metadata.get("domain"),
+        train=metadata.get("train") or {},
+        notes=metadata.get("card") or {},
+        temperature=metadata.get("temperature"),
+        ood_check=bool(metadata.get("summaries")),
+    )
+
+
+def _sizes(config: Any) -> dict[str, str]:
+    """Numbers of variables and rows a run trained on, from its configuration if it has one."""
+    try:
+        variables = ", ".join(str(d) for d, _ in config["sizes"])
+        low, high = config["rows"]["n"]
+    except (TypeError, KeyError, ValueError):
+        return {}
+    return {"variables": variables, "rows": f"{low} to {high}"}
+
+
+def _title(key: str) -> str:
+    words = str(key).replace("_", " ")
+    if words in ("auprc", "auroc", "ece", "shd", "sid"):
+        return words.upper()
+    return words[:1].upper() + words[1:]
+
+
+def _block(value: Any) -> list[str]:
+    """JSON data as Markdown: tables for mappings and lists of mappings, bullets for lists, text otherwise."""
+    if isinstance(value, Mapping):
+        rows = [(_title(key), _inline(item)) for key, item in value.items()]
+        return ["| | |", "| --- | --- |", *(f"| {key} | {item} |" for key, item in rows)]
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        columns = list(dict.fromkeys(key for item in value for key in item))
+        head = ["| " + " | ".join(_title(key) for key in columns) + " |", "|" + " --- |" * len(columns)]
+        return head + ["| " + " | ".join(_inline(item.get(key, "")) for key in columns) + " |" for item in value]
+    if isinstance(value, list):
+        return [f"- {_inline(item)}" for item in value]
+    return [_inline(value)]
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {_inline(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(_inline(item) for item in value)
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _domain_lines(data: Mapping[str, Any]) -> list[str]:
+    import presage.domain.catalog
+    import presage.domain.genes  # noqa: F401 - the parts of domains register themselves
+
+    try:
+        domain = from_json(dict(data))
+    except (ConfigError, TypeError):  # a part of somebody's own that is not importable here
+        return _block(data)
+    return ["```", *str(domain).splitlines(), "```"]

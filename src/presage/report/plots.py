@@ -1,0 +1,294 @@
+"""Pictures of answers: heat map, layered graph, calibration, learning curve. Nothing is computed here but places.
+
+Figures are made without pyplot: no window, no global state, safe in servers and threads.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from presage.errors import ConfigError, DataError
+from presage.graphs.layout import layered_positions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from presage.inference.result import Result
+
+__all__ = [
+    "calibration_figure",
+    "draw_graph",
+    "draw_heat_map",
+    "figure_bytes",
+    "learning_curve_figure",
+    "result_figure",
+]
+
+_INK, _SOFT, _PAPER = "#1f2a37", "#8a94a3", "#eef2f7"
+_COLOURS = ("#c9d8ea", "#7fa8d1", "#2f6fad", "#0b3c6f")
+_LABELLED = 60  # more names than this cannot be read beside a heat map
+
+
+def result_figure(result: Result, threshold: float = 0.5) -> Figure:
+    """The heat map beside the graph of the edges above the threshold."""
+    from matplotlib.figure import Figure
+
+    d = len(result.names)
+    side = float(np.clip(2.8 + 0.2 * d, 4.6, 10.5))
+    graph = result.adjacency(threshold)
+    positions = layered_positions(_loose(graph, result.matrix))
+    figure = Figure(figsize=(2 * side + 1.2, side), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.08, 1.0])
+    draw_heat_map(left, result.matrix, result.names)
+    draw_graph(right, graph, result.matrix, result.names, positions)
+    count = int(graph.sum())
+    right.set_title(f"{count} edge{'s' * (count != 1)} above {threshold:g}", fontsize=11, color=_INK)
+    return figure
+
+
+def _loose(graph: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Edges that set the layers: the graph's, the most probable ones first where they close a cycle."""
+    from presage.graphs.ops import project_to_dag
+
+    return project_to_dag(np.where(graph != 0, probabilities, 0.0))
+
+
+def _colours() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("presage", ("#ffffff", *_COLOURS))
+
+
+def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -> None:
+    """Probabilities as a table of colours: causes in rows, effects in columns."""
+    d = len(names)
+    shown = np.ma.masked_where(np.eye(d, dtype=bool), probabilities)
+    colours = _colours().with_extremes(bad=_PAPER)
+    image = axes.imshow(shown, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
+    figure = axes.get_figure()
+    if figure is not None:
+        bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
+        bar.set_label("probability that the row causes the column", color=_INK, fontsize=9)
+        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.ax.tick_params(labelsize=8, color=_SOFT)
+    if d <= _LABELLED:
+        size = float(np.clip(260 / max(d, 1), 4.5, 9.5))
+        labels = [_short(name) for name in names]
+        axes.set_xticks(range(d), labels, rotation=90, fontsize=size)
+        axes.set_yticks(range(d), labels, fontsize=size)
+        axes.set_xticks(np.arange(d + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(d + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color=_PAPER, linewidth=0.6)
+    else:
+        axes.set_xticks([])
+        axes.set_yticks([])
+    axes.tick_params(which="both", length=0, pad=5)
+    axes.set_xlabel("effect", color=_INK)
+    axes.set_ylabel("cause", color=_INK)
+    for spine in axes.spines.values():
+        spine.set_color(_PAPER)
+    if d <= 12:
+        for i in range(d):
+            for j in range(d):
+                if i != j and probabilities[i, j] >= 0.05:
+                    dark = probabilities[i, j] > 0.55
+                    text = f"{probabilities[i, j]:.2f}".lstrip("0") if probabilities[i, j] < 1 else "1"
+                    axes.text(j, i, text, ha="center", va="center", fontsize=7.5, color="white" if dark else _INK)
+
+
+def draw_graph(
+    axes: Axes, graph: np.ndarray, probabilities: np.ndarray, names: Sequence[str], positions: np.ndarray
+) -> None:
+    """A layered drawing, causes above effects; width and colour of an edge show its probability.
+
+    graph: [d, d] of 0/1; positions: [d, 2] (see `presage.graphs.layout`).
+    """
+    from matplotlib.patches import FancyArrowPatch
+
+    d = len(names)
+    colours = _colours()
+    degree = graph.sum(axis=0) + graph.sum(axis=1)
+    size = float(np.clip(190 / max(d, 1) ** 0.75, 6.0, 10.0))
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    room = np.maximum(high - low, 1.0)
+    axes.set_xlim(low[0] - 0.06 * room[0] - 0.5, high[0] + 0.06 * room[0] + 0.5)
+    axes.set_ylim(low[1] - 0.35, high[1] + 0.35)
+    axes.set_axis_off()
+    boxes = []
+    for j, name in enumerate(names):
+        linked = degree[j] > 0
+        box = axes.text(
+            float(positions[j, 0]),
+            float(positions[j, 1]),
+            _short(name, 14),
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=_INK if linked else _SOFT,
+            zorder=3,
+            bbox={
+                "boxstyle": "round,pad=0.32",
+                "facecolor": "white" if linked else _PAPER,
+                "edgecolor": _COLOURS[2] if linked else "#d5dbe3",
+                "linewidth": 1.0,
+            },
+        )
+        boxes.append(box)
+    edges = sorted(np.argwhere(graph), key=lambda edge: probabilities[edge[0], edge[1]])
+    thin = float(np.clip(70 / max(len(edges), 1), 0.45, 1.0))  # many edges: finer lines
+    least = min((float(probabilities[i, j]) for i, j in edges), default=0.5)
+    least = min(least, 0.5)
+    for i, j in edges:
+        p = float(probabilities[i, j])
+        strength = (p - least) / max(1.0 - least, 1e-9)  # the shown range uses the whole scale
+        both = graph[j, i] != 0
+        axes.add_patch(
+            FancyArrowPatch(
+                positions[i],
+                positions[j],
+                patchA=boxes[i].get_bbox_patch(),
+                patchB=boxes[j].get_bbox_patch(),
+                shrinkA=1.0,
+                shrinkB=2.0,
+                arrowstyle="-|>",
+                mutation_scale=6 + 7 * thin,
+                linewidth=thin * (0.7 + 2.0 * strength),
+                color=colours(0.32 + 0.68 * strength),
+                connectionstyle=f"arc3,rad={_bend(positions, i, j, both)}",
+                zorder=2,
+            )
+        )
+
+
+def _bend(positions: np.ndarray, i: int, j: int, both: bool) -> float:
+    """Curvature of an edge: mutual edges part, and edges that would run through other boxes give way."""
+    if both:
+        return 0.22
+    start, end = positions[i], positions[j]
+    along = end - start
+    length = float(np.hypot(*along))
+    if length < 1.5:
+        return 0.0
+    others = np.delete(np.arange(len(positions)), [i, j])
+    relative = positions[others] - start
+    share = relative @ along / length**2
+    beside = (relative[:, 1] * along[0] - relative[:, 0] * along[1]) / length
+    close = (share > 0.08) & (share < 0.92) & (np.abs(beside) < 0.32)
+    if not close.any():
+        return 0.0
+    return 0.16 if beside[close].mean() > 0 else -0.16
+
+
+def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int = 10) -> Figure:
+    """Share of true edges among pairs of similar probability; a calibrated model lies on the diagonal.
+
+    probabilities, truth: [d, d] or stacks [m, d, d] of equal shape; the diagonals are ignored.
+    """
+    from matplotlib.figure import Figure
+
+    p, t = np.asarray(probabilities, dtype=np.float64), np.asarray(truth)
+    if p.shape != t.shape or p.ndim not in (2, 3) or p.shape[-1] != p.shape[-2]:
+        raise DataError(f"probabilities and truth must be tables [d, d] or stacks of one shape: {p.shape}, {t.shape}")
+    pairs = np.broadcast_to(~np.eye(p.shape[-1], dtype=bool), p.shape)
+    values, hits = p[pairs], t[pairs] != 0
+    place = np.minimum((values * bins).astype(int), bins - 1)
+    figure = Figure(figsize=(5.2, 5.6), layout="constrained")
+    upper, lower = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
+    upper.plot([0, 1], [0, 1], color=_SOFT, linewidth=1, linestyle="--")
+    count = np.bincount(place, minlength=bins)
+    full = np.flatnonzero(count)
+    mean = np.array([values[place == b].mean() for b in full])
+    share = np.array([hits[place == b].mean() for b in full])
+    error = 1.96 * np.sqrt(np.maximum(share * (1 - share), 1e-9) / count[full])
+    upper.errorbar(mean, share, error, fmt="o-", color=_COLOURS[2], ecolor=_COLOURS[1], markersize=5, capsize=2)
+    upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="share of true edges")
+    lower.bar((np.arange(bins) + 0.5) / bins, np.maximum(count, 0), width=0.9 / bins, color=_COLOURS[1])
+    lower.set(yscale="log", ylabel="pairs", xlabel="probability of the edge")
+    for axes in (upper, lower):
+        _plain(axes)
+    return figure
+
+
+def learning_curve_figure(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> Figure:
+    """Losses and validation scores of a training run: its metrics.jsonl, its folder, or the records themselves.
+
+    One panel per metric that has at least two values; records are dicts with "step".
+    """
+    from matplotlib.figure import Figure
+
+    records = _records(source)
+    skip = {"step", "time", "seconds", "minutes", "epoch"}
+    series: dict[str, tuple[list[float], list[float]]] = {}
+    for record in records:
+        for key, value in record.items():
+            if key in skip or isinstance(value, bool) or not isinstance(value, (int, float)):
+                continue
+            if np.isfinite(value):
+                steps, values = series.setdefault(key, ([], []))
+                steps.append(float(record["step"]))
+                values.append(float(value))
+    series = {key: pair for key, pair in series.items() if len(pair[0]) > 1}
+    if not series:
+        raise DataError("the training record has no metric with at least two values yet")
+    columns = min(3, len(series))
+    rows = -(-len(series) // columns)
+    figure = Figure(figsize=(4.2 * columns, 2.9 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (key, (steps, values)) in zip(panels, series.items(), strict=False):
+        axes.plot(steps, values, color=_COLOURS[1 if len(values) > 50 else 2], linewidth=1)
+        if len(values) > 50:  # noisy: a running mean over a fiftieth of the run on top
+            width = max(3, len(values) // 50)
+            kernel = np.ones(width) / width
+            axes.plot(steps[width - 1 :], np.convolve(values, kernel, mode="valid"), color=_COLOURS[3], linewidth=1.5)
+        axes.set_title(key.replace("_", " "), fontsize=10, color=_INK)
+        axes.set_xlabel("step", fontsize=8)
+        _plain(axes)
+    for axes in panels[len(series) :]:
+        axes.set_axis_off()
+    return figure
+
+
+def _records(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not isinstance(source, (str, os.PathLike)):
+        records = list(source)
+    else:
+        path = Path(source)
+        path = path / "metrics.jsonl" if path.is_dir() else path
+        if not path.is_file():
+            raise ConfigError(f"there is no training record {str(path)!r}")
+        records = []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise DataError(f"{str(path)!r}, line {number}: not JSON") from error
+    if not all(isinstance(record, dict) for record in records):
+        raise DataError("a training record must be JSON objects, one per line")
+    return [record for record in records if "step" in record]
+
+
+def figure_bytes(figure: Figure, form: str = "png", dpi: int = 130) -> bytes:
+    """A figure as the bytes of a png, svg or pdf file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
+    return buffer.getvalue()
+
+
+def _plain(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_SOFT)
+    axes.tick_params(labelsize=8, color=_SOFT)
+
+
+def _short(name: str, limit: int = 16) -> str:
+    """A name that fits, free of what matplotlib would take for mathematics or cannot draw."""
+    clean = "".join(c if c.isprintable() else "?" for c in str(name)).replace("$", r"\$")
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"

@@ -1,0 +1,557 @@
+"""Experiments: declarations, the paper's numbers, caching and resuming, tables, pictures."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from presage.baselines.run import Outcome
+from presage.bench import engine, figures, tasks
+from presage.bench.engine import Limits, Record, run_tasks
+from presage.bench.experiments import EXPERIMENTS, Method, default_settings, get_experiment
+from presage.bench.frame import tidy
+from presage.bench.grids import scaling_grid
+from presage.bench.illustration import illustrate
+from presage.bench.instances import instance, instance_key
+from presage.bench.paper import paper_value
+from presage.bench.plan import Choice, plan, read_tuned
+from presage.bench.results import write_results
+from presage.bench.run import run_experiment
+from presage.bench.store import Store
+from presage.bench.tables import build_table, latex, markdown, method_title
+from presage.bench.tasks import code_version, model_fingerprint, task_key
+from presage.bench.tune import candidates, tune
+from presage.cli import run as cli
+from presage.errors import ConfigError
+from presage.rng import Stream
+
+QUICK = Choice(methods=("empty", "random"), instances=2, variables=5, rows=40, columns=("linear",))
+LIMITS = Limits(time_limit=60.0)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Methods answered in this process, each call counted."""
+    calls = []
+
+    def execute(task, limits):
+        data = instance(task)
+        calls.append((task.label, task.instance))
+        if task.method == "pc":
+            return Outcome(status="time-out", seconds=limits.time_limit, message="stopped")
+        if task.method == "ges":
+            raise ValueError("broken on purpose")
+        rng = np.random.default_rng(task.instance)
+        guess = np.clip(0.7 * np.asarray(data.graph) + 0.3 * rng.random((data.d, data.d)), 0.0, 1.0)
+        return Outcome(
+            status="ok",
+            kind="probabilities",
+            matrices=guess[None],
+            scores=(float(task.instance),),
+            seconds=0.1,
+            cpu_seconds=2.04,
+        )
+
+    monkeypatch.setattr(engine, "_execute", execute)
+    monkeypatch.setattr(tasks, "model_fingerprint", lambda name: f"sum of {name}")
+    return calls
+
+
+# Declarations.
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+def test_declarations_hold_together(experiment):
+    for name in experiment.methods:
+        Method.parse(name)
+    planned = plan(experiment, Choice(instances=1)) if experiment.settings else []
+    assert len(planned) == len(set(planned))
+    assert all(task.stream == Stream.TEST for task in planned)
+
+
+def test_every_table_of_the_paper_is_declared():
+    declared = {experiment.paper for experiment in EXPERIMENTS.values()} - {""}
+    with (Path(paper_value.__code__.co_filename).parents[1] / "assets" / "paper.csv").open() as file:
+        stored = {line.split(",")[0] for line in file.readlines()[1:]}
+    assert stored == declared
+
+
+def test_the_paper_has_a_number_for_every_method_it_compares():
+    for name, metric in [("table-30", "sid"), ("table-30-indist", "f1"), ("table-100", "f1"), ("calibration", "ece")]:
+        table = EXPERIMENTS[name].paper
+        for column in ("linear", "rff", "grn"):
+            for method in ("ges", "lingam", "pc", "dag-gnn", "gran-dag", "avici"):
+                assert paper_value(table, "observational", method, column, metric) is not None
+            for method in ("gies", "igsp", "dcdi", "avici"):
+                assert paper_value(table, "interventional", method, column, metric) is not None
+    assert paper_value("tab:benchmark-30-prob", "interventional", "dibs", "rff", "auprc").mean == 0.340
+    assert paper_value("tab:sachs", "observational", "avici:rff", "sachs", "edges").mean == 13
+    assert paper_value("tab:ablation", "interventional", "avici:main", "rff", "auprc").mean == 0.972
+    assert paper_value("tab:benchmark-30", "observational", "sdcd", "rff", "sid") is None
+
+
+def test_methods_run_where_their_data_is():
+    planned = plan(get_experiment("table-30"), Choice(methods=("ges", "gies", "presage"), instances=1))
+    where = {(task.method, task.setting.section) for task in planned}
+    assert where == {
+        ("ges", "observational"),
+        ("gies", "interventional"),
+        ("presage", "observational"),
+        ("presage", "interventional"),
+    }
+    assert all(task.setting.n == 1000 for task in planned)
+    assert {task.setting.n_interventional for task in planned if task.setting.section == "interventional"} == {500}
+    models = {task.setting.column: dict(task.settings)["model"] for task in planned if task.method == "presage"}
+    assert models == {"linear": "linear", "rff": "rff", "grn": "grn"}
+
+
+def test_named_networks_and_bad_names():
+    assert Method.parse("presage:runs/x").model == "runs/x"
+    with pytest.raises(ConfigError, match="only presage"):
+        Method.parse("ges:x")
+    with pytest.raises(ConfigError, match="no method"):
+        Method.parse("gess")
+    with pytest.raises(ConfigError, match="no experiment"):
+        get_experiment("table-31")
+    with pytest.raises(ConfigError, match="no column"):
+        plan(get_experiment("table-30"), Choice(columns=("lin",)))
+    with pytest.raises(ConfigError, match="instances"):
+        Choice(instances=0)
+
+
+def test_bootstrap_is_for_point_estimates_only():
+    planned = plan(get_experiment("calibration"), Choice(methods=("ges", "dibs", "presage"), instances=1))
+    assert {task.method: task.bootstrap for task in planned} == {"ges": 10, "dibs": 0, "presage": 0}
+
+
+def test_dibs_follows_the_domain():
+    assert default_settings("dibs", "rff") == {"likelihood": "nonlinear"}
+    assert default_settings("dibs", "linear") == {}
+
+
+def test_tuned_settings_are_used_and_sachs_takes_those_of_rff(tmp_path):
+    path = tmp_path / "tuned.json"
+    path.write_text(json.dumps({"settings": {"rff": {"pc": {"alpha": 1e-4}}}}))
+    tuned = read_tuned(path)
+    for name in ("table-30", "sachs"):
+        planned = plan(get_experiment(name), Choice(methods=("pc",), instances=1), tuned)
+        alphas = {task.setting.column: dict(task.settings)["alpha"] for task in planned}
+        assert alphas.get("rff", alphas.get("sachs")) == 1e-4
+        assert alphas.get("linear", 1e-2) == 1e-2
+    path.write_text("[]")
+    with pytest.raises(ConfigError, match="presage bench tune"):
+        read_tuned(path)
+
+
+# Keys.
+
+
+def one(**changes):
+    (task, *_) = plan(get_experiment("table-30"), QUICK)
+    from dataclasses import replace
+
+    return replace(task, **changes)
+
+
+def test_keys_change_with_everything_that_matters(monkeypatch):
+    from dataclasses import replace
+
+    task = one()
+    others = [
+        one(instance=1),
+        one(seed=1),
+        one(stream=int(Stream.VALIDATION)),
+        one(bootstrap=2),
+        one(method="random", settings=(("edges_per_node", 2.0),)),
+        one(method="random", settings=(("edges_per_node", 1.0),)),
+        one(setting=replace(task.setting, d=6)),
+        one(setting=replace(task.setting, domain="linear")),
+    ]
+    keys = [task_key(item) for item in [task, *others]]
+    assert len(set(keys)) == len(keys)
+    assert task_key(one()) == keys[0]
+    # The same data whatever the method: methods are compared on equal terms.
+    assert instance_key(others[4]) == instance_key(task)
+    presage = one(method="presage", settings=(("model", "rff"),))
+    monkeypatch.setattr(tasks, "model_fingerprint", lambda name: "a")
+    first = task_key(presage)
+    monkeypatch.setattr(tasks, "model_fingerprint", lambda name: "b")
+    assert task_key(presage) != first
+    monkeypatch.setattr(tasks, "model_fingerprint", lambda name: None)
+    assert task_key(presage) is None
+
+
+def test_what_cannot_be_drawn_has_a_key_and_a_recorded_reason(tmp_path):
+    from dataclasses import replace
+
+    task = one()
+    impossible = replace(task, setting=replace(task.setting, n_interventional=10**6))
+    assert task_key(impossible) not in (None, task_key(task))
+    (record,) = run_tasks([impossible], Store(folder=tmp_path), LIMITS)
+    assert record.outcome.status == "crash"
+    assert "interventional" in record.outcome.message
+
+
+def test_code_version_ignores_comments_and_docstrings(monkeypatch, tmp_path):
+    monkeypatch.setattr(tasks, "ROOT", tmp_path)
+    texts = {
+        "a.py": '"""One."""\ndef f(x):\n    """Two."""\n    return x + 1\n',
+        "b.py": '"""Other."""\n# why\ndef f(x):\n    """Else."""\n    return (x + 1)\n',
+        "c.py": '"""One."""\ndef f(x):\n    """Two."""\n    return x + 2\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert code_version("a.py") == code_version("b.py")
+    assert code_version("a.py") != code_version("c.py")
+
+
+def test_model_fingerprints(tmp_path):
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(b"1")
+    first = model_fingerprint(str(file))
+    model_fingerprint.cache_clear()
+    file.write_bytes(b"2")
+    assert model_fingerprint(str(file)) != first
+    assert model_fingerprint(str(tmp_path)) is not None
+    assert model_fingerprint("no-such-model") is None
+
+
+# Running.
+
+
+def test_done_work_is_not_repeated(counted, tmp_path):
+    store = Store(folder=tmp_path)
+    planned = plan(get_experiment("table-30"), QUICK)
+    first = list(run_tasks(planned, store, LIMITS))
+    assert len(counted) == len(planned) == 4
+    again = list(run_tasks(planned, store, LIMITS))
+    assert len(counted) == 4
+    assert all(record.cached for record in again)
+    pd.testing.assert_frame_equal(tidy(first), tidy(again))
+
+
+def test_an_interrupted_run_continues_where_it_stopped(counted, tmp_path):
+    store = Store(folder=tmp_path)
+    planned = plan(get_experiment("table-30"), QUICK)
+    running = run_tasks(planned, store, LIMITS)
+    next(running)
+    running.close()
+    done = len(counted)
+    assert 1 <= done < 4
+    list(run_tasks(planned, store, LIMITS))
+    assert len(counted) == 4
+
+
+def test_a_half_written_result_is_not_taken_for_one(counted, tmp_path):
+    store = Store(folder=tmp_path)
+    planned = plan(get_experiment("table-30"), QUICK)
+    key = task_key(planned[0])
+    folder = tmp_path / "results" / key[:2]
+    folder.mkdir(parents=True)
+    (folder / f".{key}.npz.x1y2").write_bytes(b"half")  # what a kill leaves behind
+    assert store.load(key) is None
+    list(run_tasks(planned, store, LIMITS))
+    assert store.load(key) is not None
+
+
+def test_failures_are_recorded_and_repeated_only_for_a_reason(counted, tmp_path):
+    store = Store(folder=tmp_path)
+    choice = Choice(methods=("pc", "ges", "empty"), instances=1, variables=5, rows=40, columns=("linear",))
+    planned = plan(get_experiment("table-30"), choice)
+    statuses = {r.task.method: r.outcome.status for r in run_tasks(planned, store, LIMITS)}
+    assert statuses == {"pc": "time-out", "ges": "crash", "empty": "ok"}
+    list(run_tasks(planned, store, Limits(time_limit=30.0)))
+    assert len(counted) == 3
+    list(run_tasks(planned, store, Limits(time_limit=90.0)))
+    assert counted[3:] == [("pc", 0)]
+    list(run_tasks(planned, store, Limits(time_limit=90.0, retry=True)))
+    assert counted[4:] == [("ges", 0)]
+
+
+def test_a_missing_model_is_recorded_and_looked_for_again(counted, monkeypatch, tmp_path):
+    store = Store(folder=tmp_path)
+    choice = Choice(methods=("presage",), instances=1, variables=5, rows=40, columns=("linear",))
+    planned = plan(get_experiment("table-30"), choice)
+    monkeypatch.setattr(tasks, "model_fingerprint", lambda name: None)
+    assert {r.outcome.status for r in run_tasks(planned, store, LIMITS)} == {"no model"}
+    monkeypatch.setattr(tasks, "model_fingerprint", lambda name: "now it is there")
+    assert {r.outcome.status for r in run_tasks(planned, store, LIMITS)} == {"ok"}
+
+
+def test_several_jobs_give_the_same_results(counted, tmp_path):
+    planned = plan(get_experiment("table-30"), QUICK)
+    frames = []
+    for jobs in (1, 3):
+        store = Store(folder=tmp_path / str(jobs))
+        frames.append(tidy(run_tasks(planned, store, Limits(jobs=jobs))))
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_unknown_engines_and_limits_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="no engine"):
+        list(run_tasks([], Store(folder=tmp_path), LIMITS, "threads"))
+    with pytest.raises(ConfigError, match="time limit"):
+        Limits(time_limit=0.0)
+    with pytest.raises(ConfigError, match="jobs"):
+        Limits(jobs=0)
+
+
+def test_instances_are_those_of_the_test_stream(tmp_path):
+    from presage.domain.catalog import get_domain
+
+    (task,) = [t for t in plan(get_experiment("table-30"), QUICK) if t.instance == 1 and t.method == "empty"]
+    data = instance(task)
+    expected = get_domain("linear-ood").sample(d=5, n=40, seed=0, size=2, stream=Stream.TEST)[1]
+    assert (data.x == expected.x).all()
+    assert (data.graph == expected.graph).all()
+
+
+# From results to tables and pictures.
+
+
+def test_a_table_is_written_with_the_papers_numbers_beside(counted, tmp_path):
+    choice = Choice(methods=("pc", "igsp", "presage"), instances=2, variables=5, rows=40, columns=("linear", "rff"))
+    run = run_experiment(get_experiment("table-30"), tmp_path, choice=choice, limits=LIMITS)
+    assert {path.name for path in run.files} == {"results.csv", "results.parquet", "table.md", "table.tex", "run.json"}
+    text = (tmp_path / "table-30" / "table.md").read_text()
+    assert "a smaller version with d = 5, n = 40" in text
+    assert "/ 400.5 (53.7)" in text
+    assert "/ 110.9 (19.3)" in text
+    assert "PC, observational, linear: 2 x time-out" in text
+    assert "grn" not in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+    csv = pd.read_csv(tmp_path / "table-30" / "results.csv")
+    parquet = pd.read_parquet(tmp_path / "table-30" / "results.parquet")
+    assert len(csv) == len(parquet) == 16
+    assert csv.loc[csv["method"] == "pc", "sid"].isna().all()
+    assert csv.loc[csv["method"] != "pc", "auprc"].eq(1.0).all()
+    tex = (tmp_path / "table-30" / "table.tex").read_text()
+    assert tex.count("{") == tex.count("}")
+    body = [line for line in tex.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+    assert {line.count("&") for line in body} == {4}
+
+
+def _frame(values):
+    rows = [
+        {"section": "observational", "column": "linear", "row": label, "method": label, "status": "ok", "message": "",
+         "sid": sid, "f1": 1.0 / sid}
+        for label, sids in values.items()
+        for sid in sids
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_bold_follows_the_welch_test():
+    table = build_table(
+        get_experiment("table-30"), _frame({"ges": [10, 11, 12], "pc": [11, 12, 10.5], "lingam": [90, 91, 95]})
+    )
+    bold = {title: cells[0].best for title, _, cells in table.sections["observational"]}
+    assert bold == {"GES": True, "PC": True, "LiNGAM": False}
+    assert "**11.0 (0.6)** / 215.6 (35.0)" in markdown(table)
+    assert r"\textbf{11.0 (0.6)}" in latex(table)
+
+
+def test_titles():
+    assert method_title("presage:runs/abc/") == "Presage (abc)"
+    assert method_title("dibs", starred=True) == "DiBS"
+
+
+def test_calibration_radar_and_scaling_pictures(counted, tmp_path):
+    small = Choice(methods=("presage", "igsp"), instances=2, variables=5, rows=40, columns=("linear", "rff"))
+    run = run_experiment(get_experiment("calibration"), tmp_path, choice=small, limits=LIMITS)
+    assert {path.name for path in run.files} >= {"table.md", "calibration.png", "calibration.pdf"}
+    run = run_experiment(
+        get_experiment("radar"),
+        tmp_path,
+        choice=Choice(instances=1, variables=5, rows=40, columns=("rff",)),
+        limits=LIMITS,
+    )
+    assert run.frame["domain"].nunique() == 8
+    assert (tmp_path / "radar" / "radar.png").stat().st_size > 5000
+    assert (tmp_path / "radar" / "table.md").read_text().count("\n| rff") == 8
+    text = write_results(tmp_path, tmp_path / "report" / "RESULTS.md").read_text()
+    assert "(pictures/radar.png)" in text
+    assert (tmp_path / "report" / "pictures" / "radar.png").read_bytes() == (tmp_path / "radar/radar.png").read_bytes()
+    rows = [
+        {"column": "rff", "d": d, "n": n, "auprc": 1 / d + n / 1000}
+        for d in (5, 10)
+        for n in (10, 100)
+        for _ in range(3)
+    ]
+    picture = figures.scaling_picture(pd.DataFrame(rows), ["rff"])
+    assert [text.get_text() for text in picture.axes[0].get_legend().get_texts()] == ["d = 5", "d = 10"]
+
+
+def test_scaling_grid_has_a_line_per_domain_and_variables():
+    rows = [{"domain": "rff", "d": d, "n": n, "auprc": n / 1000} for d in (5, 100) for n in (10, 300) for _ in range(2)]
+    text = scaling_grid(get_experiment("scaling"), pd.DataFrame(rows))
+    assert "| domain | d | n = 10 | n = 300 |" in text
+    assert "| rff | 5 | 0.010 (0.00) | 0.300 (0.00) |\n| rff | 100 | 0.010 (0.00)" in text
+
+
+def test_all_networks_of_an_experiment_have_a_row_each(counted, tmp_path):
+    small = Choice(methods=("all",), instances=1, variables=5, rows=40)
+    run = run_experiment(get_experiment("transfer"), tmp_path, choice=small, limits=LIMITS)
+    assert set(run.frame["row"]) == {"presage:linear", "presage:rff"}
+
+
+def test_radar_shows_ratios_of_distances():
+    frame = pd.DataFrame(
+        [
+            {"column": "rff", "domain": "rff", "sid": 10.0, "f1": 0.9},
+            {"column": "rff", "domain": "rff-ood", "sid": 40.0, "f1": 0.5},
+        ]
+    )
+    lines = figures.radar_picture(frame, ["rff"], ["sid", "f1"]).axes[0].get_lines()
+    assert [line.get_ydata()[:2].tolist() for line in lines] == [[1.0, 0.9], [0.25, 0.5]]
+
+
+def test_illustration_shows_every_graph_family():
+    titles = [axis.get_title() for axis in illustrate(d=10).axes]
+    assert {"ErdosRenyi", "WattsStrogatz", "StochasticBlock", "Geometric", "mechanism", "noise"} <= set(titles)
+    with pytest.raises(ConfigError, match="cannot be pictured"):
+        illustrate("grn")
+
+
+def test_pictures_of_equal_results_are_equal_files(tmp_path):
+    for name in ("a", "b"):
+        figures.save(
+            figures.scaling_picture(pd.DataFrame({"column": [], "d": [], "n": [], "auprc": []}), ["x"]), tmp_path / name
+        )
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
+
+
+def test_sachs_with_a_method_per_section(counted, tmp_path, monkeypatch):
+    from presage.types import Dataset
+
+    rng = np.random.default_rng(0)
+    mask = np.zeros((30, 11), dtype=bool)
+    mask[20:, 3] = True
+    graph = np.triu(rng.random((11, 11)) < 0.3, k=1).astype(int)
+    fake = Dataset(x=rng.standard_normal((30, 11)), interventions=mask, graph=graph)
+    monkeypatch.setattr("presage.data.examples.load_sachs", lambda: fake)
+    choice = Choice(methods=("lingam", "igsp", "presage:rff"))
+    run = run_experiment(get_experiment("sachs"), tmp_path, choice=choice, limits=LIMITS)
+    text = (tmp_path / "sachs" / "table.md").read_text()
+    assert "| Presage (rff) | 1/1 |" in text
+    assert " / 16 |" in text  # AVICI (rff) with targets: SHD 16
+    assert (tmp_path / "sachs" / "sachs.png") in run.files
+    touched = {t.setting.section: instance(t).interventions.any() for t in plan(get_experiment("sachs"), choice)}
+    assert touched == {"observational": False, "interventional": True}
+
+
+def test_results_file_is_made_of_finished_runs(counted, tmp_path):
+    with pytest.raises(ConfigError, match="no finished experiment"):
+        write_results(tmp_path, tmp_path / "RESULTS.md")
+    run_experiment(get_experiment("table-30"), tmp_path, choice=QUICK, limits=LIMITS)
+    text = write_results(tmp_path, tmp_path / "RESULTS.md").read_text()
+    assert "## table-30" in text
+    assert "2 instances" in text
+    assert "variables 5, rows 40" in text
+    assert "The longest answer, of this or an earlier command, took 2.0 s" in text
+
+
+def test_our_networks_may_see_more_instances():
+    choice = Choice(methods=("empty", "presage"), instances=2, own_instances=4, columns=("linear",))
+    planned = plan(get_experiment("table-30"), choice)
+    counts = {name: len({t.instance for t in planned if t.method == name}) for name in ("empty", "presage")}
+    assert counts == {"empty": 2, "presage": 4}
+    with pytest.raises(ConfigError, match="own_instances"):
+        Choice(own_instances=0)
+
+
+# Tuning.
+
+
+def test_grids_are_those_of_the_paper():
+    assert len(list(candidates("pc", "linear"))) == 6
+    assert len(list(candidates("igsp", "linear"))) == 6
+    assert len(list(candidates("dcdi", "linear"))) == 6
+    assert len(list(candidates("gran-dag", "rff"))) == 8
+    assert len(list(candidates("dag-gnn", "rff"))) == 6
+    assert {"effective_size", "latent_length"} == set(next(candidates("dibs", "linear")))
+    assert {"parameter_length", "latent_length"} == set(next(candidates("dibs", "grn")))
+
+
+def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
+    def execute(task, limits):
+        data = instance(task)
+        settings = dict(task.settings)
+        assert task.stream == Stream.VALIDATION
+        right = np.asarray(data.graph, dtype=float)
+        if task.method == "igsp":
+            good = settings["alpha"] == 1e-4 and settings["test"] == "hsic"
+            return Outcome(status="ok", kind="graph", matrices=(right if good else right.T)[None], scores=(None,))
+        assert settings["holdout"]
+        score = settings["sparsity"] + settings["hidden"] / 1000
+        return Outcome(status="ok", kind="graph", matrices=right.T[None], scores=(score,))
+
+    monkeypatch.setattr(engine, "_execute", execute)
+    (tmp_path / "tuned.json").write_text(json.dumps({"settings": {"linear": {"pc": {"alpha": 1e-3}}}}))
+    path = tune(
+        tmp_path, methods=("igsp", "dcdi"), columns=("linear",), instances=2, limits=LIMITS, variables=5, rows=40
+    )
+    assert read_tuned(path)["linear"] == {
+        "pc": {"alpha": 1e-3},
+        "igsp": {"alpha": 1e-4, "test": "hsic"},
+        "dcdi": {"sparsity": 1.0, "hidden": 32},
+    }
+    with pytest.raises(ConfigError, match="no settings to choose"):
+        tune(tmp_path, methods=("ges",), limits=LIMITS)
+    with pytest.raises(ConfigError, match="no column"):
+        tune(tmp_path, methods=("pc",), columns=("lin",), limits=LIMITS)
+
+
+def test_records_without_answers_have_no_metrics(tmp_path):
+    task = plan(get_experiment("table-30"), QUICK)[0]
+    frame = tidy([Record(task=task, outcome=Outcome(status="crash"), cached=False)])
+    assert math.isnan(frame["f1"].iloc[0])
+
+
+# Command line.
+
+
+def test_list(capsys):
+    assert cli(["bench", "list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in EXPERIMENTS)
+    assert cli(["bench", "list", "--json"]) == 0
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(EXPERIMENTS)
+    assert cli(["baselines", "list", "--json"]) == 0
+    assert "dcdi" in {row["name"] for row in json.loads(capsys.readouterr().out)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["bench", "table-31"], "no experiment"),
+        (["bench", "table-30", "--methods", "nope"], "no method"),
+        (["bench", "table-30", "--instances", "0"], "instances"),
+        (["bench", "table-30", "--engine", "slurm"], "no engine"),
+        (["bench", "table-30", "--time-limit", "-1"], "time limit"),
+        (["bench", "results"], "no finished experiment"),
+        (["baselines", "install", "nope"], "no method"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, sentence, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli(arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_run_from_the_command_line(counted, capsys, tmp_path):
+    arguments = ["bench", "table-30", "--methods", "empty,igsp", "--instances", "1", "-d", "5", "-n", "40"]
+    arguments += ["--columns", "linear", "--out", str(tmp_path), "--json"]
+    assert cli(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["executed"] == 2
+    assert cli(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["cached"] == 2
+    assert cli(["bench", "results", "--out", str(tmp_path), "--to", str(tmp_path / "R.md")]) == 0
+    assert cli(["baselines", "install", "empty"]) == 0

@@ -1,0 +1,158 @@
+"""Model files: what is saved comes back, and every kind of damage is refused with a sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from presage.errors import ConfigError, ModelFileError
+from presage.networks.network import NetConfig, Network, register_network
+from presage.networks.weights import _digest, load_model_file, read_metadata, save_model
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToyConfig(NetConfig):
+    net: ClassVar[str] = "toy-of-test-weights"
+    width: int = 4
+
+
+class ToyNetwork(Network):
+    def __init__(self, config: ToyConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.up = nn.Linear(1, config.width)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor, u: Tensor, missing: Tensor | None = None) -> Tensor:
+        h = self.up(x[..., None]).mean(dim=1)  # [B, d, width]
+        return h @ h.transpose(1, 2)  # [B, d, d]
+
+
+register_network(ToyConfig, ToyNetwork)
+METADATA = {"name": "toy", "kind": "real", "acyclic": True, "train": {"steps": 3}}
+
+
+@pytest.fixture
+def network() -> ToyNetwork:
+    torch.manual_seed(0)
+    return ToyNetwork(ToyConfig(width=6))
+
+
+@pytest.fixture
+def path(tmp_path: Path, network: ToyNetwork) -> Path:
+    save_model(tmp_path / "deep" / "toy.safetensors", network, METADATA)
+    return tmp_path / "deep" / "toy.safetensors"
+
+
+def header_of(path: Path) -> dict[str, str]:
+    with safe_open(str(path), framework="pt") as file:
+        return dict(file.metadata())
+
+
+def rewrite(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
+    """Write a file whose checksum is right, so that only the content is wrong."""
+    save_file(tensors, str(path), metadata={**header, "sha256": _digest(tensors, header)})
+
+
+def test_round_trip_keeps_weights_config_and_metadata(path: Path, network: ToyNetwork) -> None:
+    loaded, metadata = load_model_file(path)
+    assert metadata == METADATA
+    assert loaded.config == network.config
+    assert not loaded.training
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor)
+    assert read_metadata(path) == {**METADATA, "network": {"net": ToyConfig.net, "width": 6}}
+
+
+def test_nothing_but_the_file_is_left_behind(path: Path) -> None:
+    assert [child.name for child in path.parent.iterdir()] == ["toy.safetensors"]
+
+
+def test_float16_halves_the_weights_and_rounds_them_once(tmp_path: Path) -> None:
+    network = ToyNetwork(ToyConfig(width=4000))
+    for dtype in ("float32", "float16"):
+        save_model(tmp_path / dtype, network, METADATA, dtype=dtype)
+    full, half = (tmp_path / "float32").stat().st_size, (tmp_path / "float16").stat().st_size
+    assert half < 0.55 * full
+    loaded, _ = load_model_file(tmp_path / "float16")
+    assert loaded.up.weight.dtype == torch.float32
+    assert torch.equal(loaded.up.weight, network.up.weight.half().float())
+    with pytest.raises(ConfigError, match="float32 or float16"):
+        save_model(tmp_path / "x", network, METADATA, dtype="int8")  # type: ignore[arg-type]
+
+
+def test_infinite_weights_are_not_saved(tmp_path: Path, network: ToyNetwork) -> None:
+    with torch.no_grad():
+        network.up.weight[0, 0] = float("nan")
+    with pytest.raises(ModelFileError, match=r"up\.weight"):
+        save_model(tmp_path / "bad", network, METADATA)
+    assert not (tmp_path / "bad").exists()
+
+
+def test_truncation_is_refused_wherever_it_happens(path: Path) -> None:
+    content = path.read_bytes()
+    for size in range(0, len(content), 37):
+        path.write_bytes(content[:size])
+        with pytest.raises(ModelFileError):
+            load_model_file(path)
+
+
+def test_every_bit_flip_is_refused(path: Path) -> None:
+    content = path.read_bytes()
+    for place in range(0, len(content), 11):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(bytes(damaged))
+        with pytest.raises(ModelFileError):
+            load_model_file(path)
+
+
+def test_wrong_tensors_are_named_with_both_shapes(path: Path) -> None:
+    tensors, header = load_file(str(path)), header_of(path)
+    rewrite(path, {**tensors, "up.bias": torch.zeros(5)}, header)
+    with pytest.raises(ModelFileError, match=r"'up\.bias' has shape \(5,\), but its network needs \(6,\)"):
+        load_model_file(path)
+    rewrite(path, {k: v for k, v in tensors.items() if k != "up.bias"}, header)
+    with pytest.raises(ModelFileError, match=r"'up\.bias' of shape \(6,\) is missing"):
+        load_model_file(path)
+    rewrite(path, {**tensors, "down": torch.zeros(2, 3)}, header)
+    with pytest.raises(ModelFileError, match=r"'down' of shape \(2, 3\) is not part"):
+        load_model_file(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"format": "other"}, "not a Presage model"),
+        ({"version": "99"}, "version 99; this Presage reads version 1"),
+        ({"network": json.dumps({"net": "no-such"})}, "no network 'no-such'"),
+        ({"network": json.dumps({"net": ToyConfig.net, "depth": 3})}, "no setting 'depth'"),
+        ({"network": "{"}, "network entry is missing or damaged"),
+        ({"metadata": "[]"}, "metadata entry is damaged"),
+    ],
+)
+def test_foreign_headers_are_explained(path: Path, change: dict[str, str], sentence: str) -> None:
+    tensors, header = load_file(str(path)), header_of(path)
+    rewrite(path, tensors, {**header, **change})
+    with pytest.raises(ModelFileError, match=sentence):
+        load_model_file(path)
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello, this is no model at all " * 50)
+    (tmp_path / "empty").touch()
+    save_file({"a": torch.zeros(2)}, str(tmp_path / "plain"))
+    for name, sentence in (("text", "not a whole"), ("empty", "not a whole"), ("plain", "not a Presage model")):
+        with pytest.raises(ModelFileError, match=sentence):
+            load_model_file(tmp_path / name)
+    for name in ("absent", ""):
+        with pytest.raises(ModelFileError, match="no such model file"):
+            load_model_file(tmp_path / name)

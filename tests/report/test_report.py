@@ -1,0 +1,102 @@
+"""report.html is one page that needs nothing from outside and says everything that matters."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import presage
+from models_for_tests import save_tiny
+from presage.inference.result import Result
+from presage.report.html import report_html
+
+VOID = {"meta", "img", "br", "link", "hr", "input"}
+
+
+class Checker(HTMLParser):
+    """Every tag is closed in order; collects the text and all addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [value or "" for key, value in attrs if key in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(page: str) -> Checker:
+    checker = Checker()
+    checker.feed(page)
+    checker.close()
+    assert checker.open == []
+    return checker
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    path = save_tiny(tmp_path_factory.mktemp("m") / "tiny.safetensors", with_summaries=True)
+    x = np.random.default_rng(0).standard_cauchy(size=(60, 5))
+    known = presage.Knowledge(required=[("x0", "x1")], forbidden=[("x2", "x3")], tiers=[["x0"], ["x4"]], roots=["x2"])
+    return presage.discover(x, [["x0"]] * 10 + [None] * 50, model=path, known=known)
+
+
+def test_the_page_is_whole_and_self_contained(result: Result) -> None:
+    page = report_html(result)
+    checker = read(page)
+    assert [address[:22] for address in checker.addresses] == ["data:image/png;base64,"]
+    assert not re.search(r"https?://|@import|url\(", page)
+
+
+def test_the_page_says_what_matters(result: Result) -> None:
+    text = " ".join(" ".join(read(report_html(result)).text).split())
+    for part in ("x0 → x1", "Before you rely on this", "unlike what the model", "x2 has no causes", "{x0} before {x4}",
+                 "x2 → x3 does not", "Model card", "Untrained; for tests.", "Limits", "at this size"):  # fmt: skip
+        assert part in text, part
+    for warning in result.warnings:
+        assert warning[1:30] in text
+
+
+def test_a_quiet_result_says_so() -> None:
+    page = report_html(Result(matrix=np.zeros((3, 3)), names=("a", "b", "c"), model="m"))
+    text = " ".join(read(page).text)
+    assert "No warnings" in text
+    assert "None lies above 0.5" in text
+    assert "not checked" in text
+
+
+def test_names_cannot_inject_markup() -> None:
+    names = ("<script>alert(1)</script>", '"><img src=x>', "b&c")
+    matrix = np.array([[0.0, 0.9, 0.8], [0.7, 0.0, 0.9], [0.0, 0.0, 0.0]])
+    page = report_html(Result(matrix=matrix, names=names, model="<b>", warnings=["<i>odd"]))
+    assert "<script>" not in page
+    assert "<img src=x>" not in page
+    assert "<i>odd" not in page
+    checker = read(page)
+    assert any("b&c" in text for text in checker.text)
+
+
+def test_many_edges_are_cut_and_cycles_told() -> None:
+    matrix = np.full((9, 9), 0.9)
+    np.fill_diagonal(matrix, 0.0)
+    text = " ".join(read(report_html(Result(matrix=matrix, names=tuple("abcdefghi"), model="m"))).text)
+    assert "32 more in edges.csv" in text
+    assert "(the exact optimum) leaves out 36 of them" in text
+
+
+def test_the_page_is_saved(result: Result, tmp_path: Path) -> None:
+    result.save(tmp_path)
+    read((tmp_path / "report.html").read_text(encoding="utf-8"))

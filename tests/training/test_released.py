@@ -1,0 +1,41 @@
+"""What is released fits together: model files, their records and cards, and the README's table."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from write_readme import ROOT, fill_in, read_records
+
+import presage
+
+RECORDS = read_records()
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_name_the_bundled_files(name: str) -> None:
+    path = Path(presage.__file__).parent / "assets" / "models" / f"{name}.safetensors"
+    assert path.stat().st_size < 25e6
+    assert RECORDS[name]["model_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_cards_say_what_the_records_say(name: str) -> None:
+    model = presage.load_model(name)
+    assert f"{RECORDS[name]['core_minutes']:.0f} core-minutes" in model.metadata["card"]["about"]
+    for row in RECORDS[name]["scores"]:
+        assert row["auprc"] in str(model.card)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_keep_every_stage(name: str) -> None:
+    stages = RECORDS[name]["stages"]
+    for number in range(1, len(stages) + 1):
+        folder = ROOT / "records" / name / str(number)
+        assert (folder / "config.json").is_file()
+        assert (folder / "metrics.jsonl").stat().st_size > 0
+    assert sum(stage["core_minutes"] for stage in stages) == pytest.approx(RECORDS[name]["core_minutes"], abs=0.5)
+
+
+def test_the_readme_shows_the_records() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert fill_in(readme, RECORDS) == readme, "run: python scripts/write_readme.py"

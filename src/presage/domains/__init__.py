@@ -1,0 +1,1 @@
+"""Domains: distributions over (graph, data)."""

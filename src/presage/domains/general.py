@@ -61,7 +61,7 @@ __all__ = ["GeneralDomain", "Style"]
 
 SPARSE = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0)
 REFERENCE_ROWS = 64
-"""Constants such as means and cut points come from at least this many observational rows; those beyond n are dropped."""
+"""Means and cut points come from at least this many observational rows; those beyond n are dropped."""
 
 
 @dataclass
@@ -333,7 +333,7 @@ class GeneralDomain(Domain):
             kinds, levels = kinds.copy(), levels.copy()
             kinds[own], levels[own] = ColumnKind.NOMINAL, 2 + int(rng.random() * 5)
             hidden[own] = True
-            graph[own, rng.permutation(own)[: 2 + int(rng.random() * (own - 1))]] = 1
+            graph[own, rng.permutation(own)[: 2 + int(rng.random() * (1 + own / 3))]] = 1
         environment = None
         plan = None
         if style.environment:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from presage.components import Range, options, register
+from presage.config import Range, options, register
 from presage.errors import ConfigError
 from presage.graphs.random import GraphModel
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from presage.components import Component, Range, register
+from presage.config import Component, Range, register
 from presage.errors import ConfigError
 from presage.simulators.mechanisms_general import log_uniform
 from presage.simulators.nodes import Node, Rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from presage.columns import ColumnKind
-from presage.components import Component, Range, register
+from presage.config import Component, Range, register
 from presage.errors import ConfigError
 from presage.simulators.mechanisms_general import log_uniform
 from presage.simulators.nodes import Counts, Cuts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from presage.components import Component, Range, register
+from presage.config import Component, Range, register
 from presage.errors import ConfigError
 from presage.simulators.draws import signed_uniform
 from presage.simulators.mechanisms import Mechanism

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from presage.columns import ColumnKind
-from presage.components import Range
+from presage.config import Range
 from presage.graphs.ops import topological_order
 from presage.simulators.categorical import CategoricalMechanism, ParentInfo, Switched
 from presage.simulators.columns import ColumnKinds

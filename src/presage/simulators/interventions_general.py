@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from presage.columns import ColumnKind
-from presage.components import Component, Range, register
+from presage.config import Component, Range, register
 from presage.errors import ConfigError
 from presage.simulators.draws import signed_uniform
 from presage.simulators.interventions import assign_targets

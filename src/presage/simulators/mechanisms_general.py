@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from presage.components import Range, register
+from presage.config import Range, register
 from presage.errors import ConfigError
 from presage.simulators.draws import check_range, signed_uniform
 from presage.simulators.mechanisms import Function, Mechanism

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from presage.components import Component, Range, register
+from presage.config import Component, Range, register
 from presage.errors import ConfigError
 
 __all__ = [

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from presage.columns import ColumnKind
-from presage.components import Range, register
-from presage.domain.spec import Domain
+from presage.config import Range, register
+from presage.domain.domain import Domain
 from presage.errors import ConfigError
 from presage.graphs.latent import latent_projection
 from presage.graphs.layered import Empty, Layered, UniformDensity

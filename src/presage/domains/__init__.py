@@ -1,1 +1,0 @@
-"""Domains: distributions over (graph, data)."""

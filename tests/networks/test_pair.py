@@ -272,5 +272,5 @@ def test_large_graphs_are_answered_in_pieces(monkeypatch):
     network = _network()
     x, u, _ = _data(1, 40, 9)
     whole = network.predict(x, u)
-    monkeypatch.setattr("presage.networks.pair.AT_ONCE", 64)
+    monkeypatch.setattr("presage.networks.pair_layers.AT_ONCE", 64)
     torch.testing.assert_close(network.predict(x, u), whole, rtol=1e-4, atol=1e-4)

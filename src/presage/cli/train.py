@@ -193,8 +193,8 @@ class _Bar:
     def show(self, event: dict[str, Any], spent: float) -> None:
         """Draw what the trainer reports."""
         if event["event"] == "validation":
-            kind = "int" if "auprc_int" in event else "obs"
-            self.scores = f"  AUPRC {event[f'auprc_{kind}']:.3f}  F1 {event[f'f1_{kind}']:.3f}"
+            kind = next(end for end in ("", "_int", "_obs") if f"auprc{end}" in event)
+            self.scores = f"  AUPRC {event[f'auprc{kind}']:.3f}  F1 {event[f'f1{kind}']:.3f}"
         elif event["event"] == "step":
             pace = event["datasets"] / max(event["minutes"] * 60.0, 1e-9)
             text = f"loss {event['loss']:.4f}  rate {event['rate']:.1e}  {pace:.0f} datasets/s{self.scores}"

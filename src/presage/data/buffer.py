@@ -53,6 +53,12 @@ class TrainBatch:
     u: np.ndarray
     missing: np.ndarray | None
     graph: np.ndarray
+    columns: Mapping[str, np.ndarray] | None = None
+    """Kinds [B, d], second scores [B, n, d] and associations [B, d, d, .] of domains with several kinds of columns."""
+    confounded: np.ndarray | None = None
+    """[B, d, d] bool: pairs with a hidden common cause."""
+    effects: np.ndarray | None = None
+    """[B, d, d] float32: signed standardized effects, NaN where undefined."""
 
 
 class RingBuffer:
@@ -164,7 +170,7 @@ class Buffer:
                 "data-parallel process needs at least one dataset"
             )
         rng = self._random(d, step)
-        n, n_interventional, missing_share = self.rows.draw(rng)
+        n, n_interventional, missing_share = self.rows.draw(rng, d)
         positions = np.array_split(np.arange(self.sizes[d]), shards)[shard]
         self._batches += 1
         if self.config.producers == "inline":

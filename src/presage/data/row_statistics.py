@@ -1,18 +1,23 @@
-"""What the pair network reads of the rows before learning anything: pair_z_scores, residuals and second moments.
+"""Statistics of the rows that the pair network starts from: normal scores, residuals and second moments.
 
 Everything here is a sum over rows or a rank within a column, so it does not depend on the order of the rows and can
-be taken chunk by chunk. Nothing here is differentiated.
+be computed in chunks. Nothing here is differentiated.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["RowStatistics", "cell_features", "pair_features", "rank_normal", "rescale_rows", "winsorize"]
+from presage.columns import ColumnKind
+from presage.data.encode import ASSOCIATIONS
+
+__all__ = ["Columns", "RowStatistics", "cell_features", "pair_features", "rank_normal", "rescale_rows", "winsorize"]
 
 RIDGES = (0.003, 0.1)
 """Ridges of the precision matrices: one follows almost deterministic relations, one stays calm when n is small."""
@@ -21,14 +26,22 @@ AT_ONCE = 1 << 23
 """Values that are ranked and scaled at once, which bounds memory."""
 
 
-def cell_features(sources: int = 2) -> int:
-    """How many numbers a cell starts from, where values are read in this many ways."""
-    return 1 + sources * (1 + len(RIDGES)) + 4
+class Columns(NamedTuple):
+    """What a network knows about columns of several kinds (`presage.data.encode`), for B datasets."""
+
+    kinds: Tensor  # [B, d], `ColumnKind`
+    second: Tensor  # [B, n, d]
+    association: Tensor  # [B, d, d, ASSOCIATIONS]
 
 
-def pair_features(pair_z_scores: bool, sources: int = 2) -> int:
-    """How many numbers `RowStatistics.pair_features` gives for each pair."""
-    return 2 * sources * (1 + 2 * len(RIDGES) + 2 + 4 * pair_z_scores) + 4
+def cell_features(views: int = 2, kinds: bool = False) -> int:
+    """Number of input features of a cell; `views` is the number of input views of the values."""
+    return 1 + views * (1 + len(RIDGES)) + 4 + kinds * (1 + len(ColumnKind))
+
+
+def pair_features(z_scores: bool, views: int = 2, kinds: bool = False) -> int:
+    """Number of input features of a pair."""
+    return 2 * views * (1 + 2 * len(RIDGES) + 2 + 4 * z_scores) + 4 + kinds * (ASSOCIATIONS + 1 + 2 * len(ColumnKind))
 
 
 def rank_normal(x: Tensor, missing: Tensor | None = None) -> Tensor:
@@ -63,16 +76,16 @@ def _column_scaled(x: Tensor, observed: Tensor | None) -> Tensor:
     return centred / deviation.masked_fill(deviation < 1e-6, 1.0)
 
 
-def winsorize(x: Tensor, missing: Tensor | None, winsorize_sd: float, passes: int = 6) -> Tensor:
-    """Columns of [B, n, d] about their medians, values beyond `winsorize_sd` deviations moved to that border.
+def winsorize(x: Tensor, missing: Tensor | None, sd: float, passes: int = 6) -> Tensor:
+    """Columns of [B, n, d] about their medians, with values beyond `sd` standard deviations set to that bound.
 
-    The deviation is taken again after each pass, so that a few enormous values (Cauchy noise) cannot set the scale of
-    all others. Missing cells become 0.
+    The standard deviation is computed again after each pass, so that a few enormous values (Cauchy noise) cannot set
+    the scale of all others. Missing cells become 0.
     """
     x = _about_median(x, missing)
     for _ in range(passes):
-        border = winsorize_sd * _deviation(x, missing)
-        x = torch.clamp(x, -border, border)
+        bound = sd * _deviation(x, missing)
+        x = torch.clamp(x, -bound, bound)
     return x
 
 
@@ -89,12 +102,14 @@ def _deviation(x: Tensor, missing: Tensor | None) -> Tensor:
     return (x.square().sum(1, keepdim=True) / count).sqrt()
 
 
-def rescale_rows(x: Tensor, missing: Tensor | None, winsorize_sd: float, row_clip_sd: float) -> Tensor:
-    """Columns of [B, n, d] about their medians, in (drawn in) deviations; rows that row_clip_sd beyond `row_clip_sd` of them are
-    scaled down as a whole.
+def rescale_rows(
+    x: Tensor, missing: Tensor | None, winsorize_sd: float, row_clip_sd: float, discrete: Tensor | None = None
+) -> Tensor:
+    """Columns of [B, n, d] about their medians in winsorized standard deviations, each row rescaled to `row_clip_sd`.
 
-    Where effects are in proportion to causes a row that is scaled down keeps its relations, however large its noise;
-    drawing in single values breaks them. Missing cells become 0.
+    A row with a larger value is scaled down as a whole: where effects are proportional to causes it keeps its
+    relations, however large its noise, while winsorizing single values breaks them. Missing cells become 0. Columns
+    marked in `discrete` [B, 1, d] neither cause rescaling nor are rescaled.
     """
 
     def in_deviations(part: Tensor, hidden: Tensor | None) -> Tensor:
@@ -102,10 +117,13 @@ def rescale_rows(x: Tensor, missing: Tensor | None, winsorize_sd: float, row_cli
         return _about_median(part, hidden) / deviation.masked_fill(deviation < 1e-6, math.inf)
 
     values = _by_columns(in_deviations, x, missing)
-    furthest = torch.linalg.vector_norm(values, math.inf, dim=2, keepdim=True)  # [B, n, 1]
-    values.mul_(row_clip_sd / furthest.clamp_min(row_clip_sd))
-    border = row_clip_sd * (1.0 - 1e-5)  # what ends there is to be a tie in ranks, not in an order of rounding errors
-    return values.clamp_(-border, border)
+    if discrete is not None:
+        values.masked_fill_(discrete, 0.0)
+    largest = torch.linalg.vector_norm(values, math.inf, dim=2, keepdim=True)  # [B, n, 1]
+    values.mul_(row_clip_sd / largest.clamp_min(row_clip_sd))
+    bound = row_clip_sd * (1.0 - 1e-5)  # values that reach the bound must be ties in ranks, whatever their rounding
+    values.clamp_(-bound, bound)
+    return values if discrete is None else torch.where(discrete, x, values)
 
 
 def _observed(missing: Tensor | None) -> Tensor | None:
@@ -131,12 +149,10 @@ def _scaled(x: Tensor, missing: Tensor | None, winsorize_sd: float) -> Tensor:
 
 
 class RowStatistics:
-    """Scores, residuals and moments of standardized values x [B, n, d] with intervention mask u and missing mask.
+    """Normal scores, residuals and moments of standardized values x [B, n, d] with intervention and missing masks.
 
-    winsorize_sd: values beyond this many deviations are drawn in before anything but ranks is taken; 0 leaves them.
-    row_clip_sd: rows that row_clip_sd further than this are shrunk before anything is taken; 0 leaves them. `add_row_scaled_view`: they are
-    read so add_row_scaled_view what they are, not in its place.
-    rows: how many rows are read at a time.
+    columns: kinds of the columns and their encodings, for networks that read them.
+    rows: how many rows are processed at a time. winsorize_sd, row_clip_sd, add_row_scaled_view: as in `PairConfig`.
     """
 
     def __init__(
@@ -146,46 +162,54 @@ class RowStatistics:
         missing: Tensor | None = None,
         rows: int | None = None,
         *,
+        columns: Columns | None = None,
         winsorize_sd: float = 0.0,
         row_clip_sd: float = 0.0,
         add_row_scaled_view: bool = False,
     ) -> None:
+        self.columns = columns
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
-            self._prepare(x.float(), u, missing, rows or x.shape[1], winsorize_sd, row_clip_sd, add_row_scaled_view)
+            x = x.float()
+            self.missing = missing if missing is not None and bool(missing.any()) else None
+            self._views(x, winsorize_sd, row_clip_sd, add_row_scaled_view)
+            self._moments(x, u, rows or x.shape[1], winsorize_sd > 0.0)
 
-    def _prepare(
-        self,
-        x: Tensor,
-        u: Tensor,
-        missing: Tensor | None,
-        rows: int,
-        winsorize_sd: float,
-        row_clip_sd: float,
-        add_row_scaled_view: bool,
-    ) -> None:
-        self.missing = missing if missing is not None and bool(missing.any()) else None
+    def _views(self, x: Tensor, winsorize_sd: float, row_clip_sd: float, add_row_scaled_view: bool) -> None:
+        """The input views of the values: winsorized, normal scores and perhaps row-rescaled; each [B, n, d]."""
         self.observed = _observed(self.missing)
         self.given = x if self.observed is None else x * self.observed
-        self.u = u  # as it came: a mask of bytes takes a quarter of the memory, pieces become float when read
-        self.any = u.bool().any(dim=2, keepdim=True)  # whether any variable of the row is intervened on
-        shrunk = rescale_rows(x, self.missing, winsorize_sd, row_clip_sd) if row_clip_sd else x
-        first = x if add_row_scaled_view else shrunk
-        self.sources = [
-            _by_columns(lambda part, hidden: _scaled(part, hidden, winsorize_sd), first, self.missing),
+        # Discrete columns have no outliers: winsorizing would erase a rare level.
+        discrete = None
+        if self.columns is not None:
+            discrete = (self.columns.kinds >= ColumnKind.BINARY)[:, None]
+            discrete = discrete if bool(discrete.any()) else None
+
+        def scaled(values: Tensor) -> Tensor:
+            view = _by_columns(lambda part, hidden: _scaled(part, hidden, winsorize_sd), values, self.missing)
+            if discrete is None or not winsorize_sd:
+                return view
+            return torch.where(discrete, _by_columns(lambda p, h: _scaled(p, h, 0.0), values, self.missing), view)
+
+        rescaled = rescale_rows(x, self.missing, winsorize_sd, row_clip_sd, discrete) if row_clip_sd else x
+        first = x if add_row_scaled_view else rescaled
+        self.views = [
+            scaled(first),
             _by_columns(
                 lambda part, hidden: _column_scaled(rank_normal(part, hidden), _observed(hidden)), first, self.missing
             ),
         ]
         if add_row_scaled_view:
-            self.sources.append(
-                _by_columns(lambda part, hidden: _scaled(part, hidden, winsorize_sd), shrunk, self.missing)
-            )
-        self.x = self.sources[0] if winsorize_sd else self.given
-        self.pieces = [slice(start, start + rows) for start in range(0, x.shape[1], rows)]
+            self.views.append(scaled(rescaled))
+
+    def _moments(self, x: Tensor, u: Tensor, rows: int, winsorized: bool) -> None:
+        self.u = u  # kept as it is: a mask of bytes takes a quarter of the memory; chunks become float when read
+        self.any = u.bool().any(dim=2, keepdim=True)  # whether any variable of the row is intervened on
+        self.x = self.views[0] if winsorized else self.given
+        self.chunk_slices = [slice(start, start + rows) for start in range(0, x.shape[1], rows)]
         # Rows in which i was intervened on and j observed, and rows in which both were observed: [B, d, d].
         everywhere = torch.ones_like(x[:, :1, :1]).expand_as(x)  # no memory of its own
         self.n_intervened = self._products(self.u, everywhere if self.observed is None else self.observed)
-        self.hit = bool(u.any())
+        self.any_intervened = bool(u.any())
         self.counts = (
             torch.full((1, 1, 1), float(x.shape[1]), device=x.device)
             if self.observed is None
@@ -193,7 +217,7 @@ class RowStatistics:
         )
         self.moments, self.precisions = [], []
         eye = torch.eye(x.shape[2], device=x.device)
-        for v in self.sources:
+        for v in self.views:
             gram = self._products(v, v)
             mean_j = self._products(self.u, v)
             cross_j = self._products(v, v, weight=self.u)
@@ -210,7 +234,7 @@ class RowStatistics:
     def _products(self, a: Tensor, b: Tensor, weight: Tensor | None = None, power: int = 1) -> Tensor:
         """Sums over rows of (weight) a_i b_j^power, chunk by chunk: [B, d, d]."""
         total: Tensor | None = None
-        for piece in self.pieces:
+        for piece in self.chunk_slices:
             left = a[:, piece].float() if weight is None else a[:, piece] * weight[:, piece]
             part = left.transpose(1, 2) @ (b[:, piece] if power == 1 else b[:, piece] ** power)
             total = part if total is None else total + part
@@ -218,10 +242,10 @@ class RowStatistics:
 
     @torch.no_grad()
     def pair_features(self, pair_z_scores: bool = False) -> Tensor:
-        """Fixed statistics of every ordered pair and of its mirror image: [B, d, d, pair_features(pair_z_scores)].
+        """Fixed statistics of every ordered pair and of its mirror image: [B, d, d, pair_features(...)].
 
-        pair_z_scores: also how many standard errors from 0 they are (on a scale of asinh), so that the network need not learn
-        to weigh a number by the count behind it.
+        pair_z_scores: also their z-scores on a scale of asinh, so that the network need not learn to weigh a
+        statistic by the count behind it.
         """
         plain: list[list[Tensor]] = []
         sure: list[list[Tensor]] = []
@@ -240,7 +264,7 @@ class RowStatistics:
                 errors += [(part * self.n_intervened.sqrt()).asinh() for part in (mean_j, cross_j, spread)]
             plain.append(parts)
             sure.append(errors)
-        # What a third source adds comes last, so that a network can learn to read it add_row_scaled_view what it knew.
+        # Features of a third view come last, so that a network can be extended to read it.
         columns = [*plain[:2], *sure[:2], *plain[2:], *sure[2:]]
         here = torch.stack([column for part in columns for column in part], dim=-1).clamp(-CLIP, CLIP)
         d = here.shape[1]
@@ -248,30 +272,43 @@ class RowStatistics:
         size = (self.counts.clamp_min(1.0).log() * 0.25).expand_as(n_intervened)
         own = torch.eye(d, device=here.device).expand_as(n_intervened)
         extra = torch.stack([n_intervened, n_intervened.transpose(1, 2), size, own], dim=-1)
-        return torch.cat([here, here.transpose(1, 2), extra], dim=-1)
+        return torch.cat([here, here.transpose(1, 2), extra, *self._kind_features(d)], dim=-1)
+
+    def _kind_features(self, d: int) -> list[Tensor]:
+        """Associations and kinds of both ends of a pair, [B, d, d, .] each."""
+        if self.columns is None:
+            return []
+        association = self.columns.association
+        kinds = F.one_hot(self.columns.kinds.long(), len(ColumnKind)).float()  # [B, d, kinds]
+        first, second = kinds[:, :, None].expand(-1, d, d, -1), kinds[:, None].expand(-1, d, d, -1)
+        return [association, association[..., -1:].transpose(1, 2), first, second]
 
     def chunks(self, rows: int | None) -> Callable[[], Iterator[tuple[Tensor, Tensor, Tensor | None]]]:
         """A function that yields (cell features [B, n', d, f], u, observed [B, n', d]) chunk by chunk."""
         if rows is None:
             whole = [self._cells(slice(None))]
             return lambda: iter(whole)
-        return lambda: (self._cells(piece) for piece in self.pieces)
+        return lambda: (self._cells(piece) for piece in self.chunk_slices)
 
     @torch.no_grad()
     def _cells(self, piece: slice) -> tuple[Tensor, Tensor, Tensor | None]:
         with torch.autocast(self.x.device.type, enabled=False):
             u = self.u[:, piece].float()
-            values = [v[:, piece] for v in self.sources]
+            values = [v[:, piece] for v in self.views]
             residuals = [
                 v @ precision / precision.diagonal(dim1=1, dim2=2)[:, None].sqrt()
                 for v, precisions in zip(values, self.precisions, strict=True)
                 for precision in precisions
             ]
-            own, two = len(RIDGES), 2  # of the first two sources; what a third adds comes last
+            own, two = len(RIDGES), 2  # of the first two views; features of a third come last
             observed = None if self.observed is None else self.observed[:, piece]
             hidden = torch.zeros_like(u) if observed is None else 1.0 - observed
             zero = (self.given[:, piece] == 0.0).float()  # counts have many
             parts = [self.x[:, piece], *values[:two], *residuals[: two * own]]
             parts += [u, self.any[:, piece].float().expand_as(u), hidden, zero]
             parts += [*values[two:], *residuals[two * own :]]
+            if self.columns is not None:
+                kinds = F.one_hot(self.columns.kinds.long(), len(ColumnKind)).float()  # [B, d, kinds]
+                parts.append(self.columns.second[:, piece])
+                parts += [kind[:, None].expand_as(u) for kind in kinds.unbind(-1)]
             return torch.stack(parts, dim=-1).clamp_(-CLIP, CLIP), u, observed  # [B, n', d, f]

@@ -18,6 +18,7 @@ class RowsConfig:
     """How many rows a training batch shows, and of which kind; all drawn once for each batch.
 
     n: smallest and largest number of rows, log-uniform in between; equal ends fix it (the paper: 200).
+    max_cells: upper limit of rows times variables, which lowers the largest n of wide tables; 0 sets none.
     interventional_probability: share of batches that have interventional rows at all.
     interventional_share: smallest and largest share of rows that are interventional there (the paper: 50 of 200).
     missing_probability: share of batches with missing cells, which are missing completely at random.
@@ -25,6 +26,7 @@ class RowsConfig:
     """
 
     n: tuple[int, int] = (60, 600)
+    max_cells: int = 0
     interventional_probability: float = 0.5
     interventional_share: tuple[float, float] = (0.05, 0.6)
     missing_probability: float = 0.0
@@ -70,11 +72,16 @@ class RowsConfig:
             return observational, 0
         return observational, max(1, math.ceil(most * high), math.ceil(factor * mean * (least + most) / 2.0))
 
-    def draw(self, rng: np.random.Generator) -> tuple[int, int, float]:
-        """Rows, interventional rows among them and share of missing cells of one batch."""
+    def largest(self, d: int) -> int:
+        """The largest number of rows of a batch with d variables."""
+        low, high = self.n
+        return max(low, min(high, self.max_cells // d)) if self.max_cells else high
+
+    def draw(self, rng: np.random.Generator, d: int = 1) -> tuple[int, int, float]:
+        """Rows, interventional rows among them and share of missing cells of one batch with d variables."""
         # Each batch uses the same number of random numbers, whatever they decide.
         size, touched, share, holey, missing = rng.random(5)
-        low, high = self.n
+        low, high = self.n[0], self.largest(d)
         n = min(high, math.floor(low * ((high + 1) / low) ** size))
         some = touched < self.interventional_probability
         wanted = round(n * _between(self.interventional_share, share))
@@ -86,7 +93,7 @@ class RowsConfig:
 class BufferConfig:
     """How many datasets are kept, how often each is shown, and who makes them.
 
-    capacity: datasets kept for each d (never fewer than a batch).
+    capacity: datasets kept for each d (never fewer than a batch); 0 keeps none and simulates every batch for its step.
     rows_factor: stored rows over the rows of an average batch; see `RowsConfig.stored`.
     reuse: how often a dataset is shown on average before it leaves the buffer. The buffer starts with one batch and
         grows from there, so that the first draws wait for nothing else. Inline producers simulate only what is shown:
@@ -101,10 +108,12 @@ class BufferConfig:
     workers: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "workers"):
+        for name, lowest in (("capacity", 0), ("workers", 1)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"BufferConfig.{name} must be a whole number of at least 1, not {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+                raise ConfigError(f"BufferConfig.{name} must be a whole number of at least {lowest}, not {value!r}")
+        if self.capacity == 0 and (self.producers != "inline" or self.reuse != 1.0):
+            raise ConfigError("BufferConfig.capacity 0 simulates every batch anew: it needs inline producers, reuse 1")
         for name in ("rows_factor", "reuse"):
             value = getattr(self, name)
             if not _is_number(value) or not 1.0 <= value < math.inf:

@@ -110,6 +110,7 @@ def _names() -> dict[str, tuple[str, frozenset[str]]]:
             for shifts in combinations(SHIFTS, size):
                 names["+".join((family, *shifts))] = (family, frozenset(shifts))
     names["scm"] = ("scm", frozenset())
+    names["general"] = ("general", frozenset())
     return names
 
 
@@ -117,6 +118,10 @@ def _names() -> dict[str, tuple[str, frozenset[str]]]:
 def _make(family: str, shifts: frozenset[str]) -> Domain:
     if family == "scm":
         return _broad()
+    if family == "general":
+        from presage.domain.general import GeneralDomain  # many components; most callers never need them
+
+        return GeneralDomain()
     return _grn(shifts) if family == "grn" else _scm(family, shifts)
 
 
@@ -136,6 +141,8 @@ def summary(name: str) -> str:
     family, shifts = _names()[name]
     if family == "scm":
         return "broad mixture of structural causal models, for real-valued data users bring"
+    if family == "general":
+        return "tables as people bring them: columns of all kinds, hidden variables, interventions, environments"
     shifted = ", ".join(shift for shift in SHIFTS if shift in shifts)
     return _FAMILIES[family] + (f", with shifted {shifted}" if shifted else "")
 

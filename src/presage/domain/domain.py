@@ -46,6 +46,10 @@ class Domain(Component, ABC):
         The first n - n_interventional rows are observational.
         """
 
+    def strata(self) -> dict[str, Domain]:
+        """Named variants of the domain on which training validates separately; none by default."""
+        return {}
+
     def describe(self) -> list[tuple[str, str]]:
         """Rows (parameter, readable value); a row without a value is a heading."""
         rows = []

@@ -193,10 +193,9 @@ class GeneralDomain(Domain):
         if self.effect_rows < 1:
             raise ConfigError("GeneralDomain.effect_rows must be at least 1")
 
-    @classmethod
-    def strata(cls) -> tuple[str, ...]:
-        """Names for `stratum`."""
-        return tuple(_STRATA)
+    def strata(self) -> dict[str, Domain]:
+        """The domain with the shares of one stratum forced, by name."""
+        return {name: self.stratum(name, self) for name in _STRATA}
 
     @classmethod
     def stratum(cls, name: str, base: GeneralDomain | None = None) -> GeneralDomain:

@@ -13,14 +13,26 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from presage.data.encode import encode
+from presage.data.row_statistics import Columns
 from presage.errors import ConfigError
 
-__all__ = ["NetConfig", "Network", "build_network", "config_from_json", "config_to_json", "register_network"]
+__all__ = [
+    "NetConfig",
+    "Network",
+    "Prediction",
+    "build_network",
+    "config_from_json",
+    "config_to_json",
+    "continuous_columns",
+    "register_network",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +43,34 @@ class NetConfig:
     """The short name used in configs and on the command line."""
 
 
+class Prediction(NamedTuple):
+    """What a network predicts for every ordered pair; None where it has no such output."""
+
+    edge: Tensor
+    """Logits of i -> j, [B, d, d]."""
+    confounded: Tensor | None = None
+    """Logits of a hidden common cause of i and j, symmetric [B, d, d]."""
+    effect: Tensor | None = None
+    """Signed standardized effect of i on j if the edge exists, [B, d, d]: the median of a Laplace distribution."""
+    effect_log_scale: Tensor | None = None
+    """Logarithm of the scale of that distribution, [B, d, d]."""
+
+    def first(self) -> Prediction:
+        """The predictions for the first dataset of the batch."""
+        return Prediction(*(None if part is None else part[0] for part in self))  # type: ignore[arg-type]
+
+
+def continuous_columns(x: Tensor) -> Columns:
+    """The `Columns` of standardized values x [B, n, d] that are all continuous."""
+    kinds = np.zeros(x.shape[2], dtype=np.int8)
+    association = [encode(values.cpu().numpy(), kinds).association for values in x]
+    return Columns(
+        kinds=torch.zeros(x.shape[0], x.shape[2], dtype=torch.int8, device=x.device),
+        second=torch.zeros_like(x[:, :1, :1]).expand_as(x),
+        association=torch.from_numpy(np.stack(association)).to(x.device),
+    )
+
+
 class Network(nn.Module, ABC):
     """Base of networks."""
 
@@ -39,6 +79,12 @@ class Network(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, u: Tensor, missing: Tensor | None = None) -> Tensor:
         """Edge logits [B, d, d]."""
+
+    def outputs(
+        self, x: Tensor, u: Tensor, missing: Tensor | None = None, columns: Columns | None = None
+    ) -> Prediction:
+        """All predictions for a batch; networks with further outputs or inputs override this."""
+        return Prediction(self(x, u, missing))
 
     def warm_start(self, other: Network) -> None:
         """Take the weights of a network of the same size, or of one this can grow from without another answer."""
@@ -53,16 +99,29 @@ class Network(nn.Module, ABC):
         """
         return 4 * 256 * (n * d + d * d)
 
-    @torch.inference_mode()
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:
         """Edge logits [d, d] of one dataset [n, d] in evaluation mode, in memory linear in n at most.
 
-        `rows` bounds how many rows are worked on at once; networks that cannot stream exactly ignore it.
+        `rows` bounds how many rows are processed at once; networks that cannot stream exactly ignore it.
         """
+        return self.predict_outputs(x, u, missing, rows=rows).edge
+
+    @torch.inference_mode()
+    def predict_outputs(
+        self,
+        x: Tensor,
+        u: Tensor,
+        missing: Tensor | None = None,
+        columns: Columns | None = None,
+        rows: int | None = None,
+    ) -> Prediction:
+        """All predictions for one dataset [n, d] in evaluation mode; see `predict`."""
         training = self.training
         self.eval()
         try:
-            return self(x[None], u[None], None if missing is None else missing[None])[0]
+            hidden = None if missing is None else missing[None]
+            batched = None if columns is None else Columns(*(part[None] for part in columns))
+            return self.outputs(x[None], u[None], hidden, batched).first()
         finally:
             self.train(training)
 

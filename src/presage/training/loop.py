@@ -14,6 +14,8 @@ import numpy as np
 import torch
 
 from presage.data.buffer import Buffer, TrainBatch
+from presage.data.fresh import FreshBatches
+from presage.data.row_statistics import Columns
 from presage.errors import ConfigError
 from presage.files import atomic_write
 from presage.networks.network import Network, build_network
@@ -23,7 +25,14 @@ from presage.training.checkpoints import latest_checkpoint, read_checkpoint, wri
 from presage.training.config import TrainConfig
 from presage.training.distributed import Distributed, check_bf16, keep_freed_memory
 from presage.training.export import run_metadata
-from presage.training.objective import Dual, negative_log_likelihood
+from presage.training.objective import (
+    CONFOUNDED_WEIGHT,
+    EFFECT_WEIGHT,
+    Dual,
+    confounded_loss,
+    effect_loss,
+    negative_log_likelihood,
+)
 from presage.training.optimizer import Average, Updater, rate_factor
 from presage.training.spectral_radius import spectral_radius
 from presage.training.validation import Validator
@@ -96,8 +105,11 @@ class Trainer:
         self.updater = Updater(self.network, config.optim)
         self.average = Average(self.network, config.optim.ema_half_life)
         self.dual = Dual(config.dual)
-        self.buffer = Buffer(
-            config.domain, config.rows, config.buffer, sizes=config.batch_sizes(), seed=self._seed, stream=Stream.TRAIN
+        sizes = config.batch_sizes()
+        self.buffer: Buffer | FreshBatches = (
+            Buffer(config.domain, config.rows, config.buffer, sizes=sizes, seed=self._seed, stream=Stream.TRAIN)
+            if config.buffer.capacity
+            else FreshBatches(config.domain, config.rows, sizes=sizes, seed=self._seed)
         )
         self.sums: dict[str, float] = {}
         self.stopping = False
@@ -256,8 +268,15 @@ class Trainer:
             missing = None if batch.missing is None else torch.from_numpy(batch.missing[part]).to(device)
             graph = torch.from_numpy(batch.graph[part]).to(device)
             with self._dropout(at), torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bf16"):
-                logits = self.network(x, u, missing)
-            losses = negative_log_likelihood(logits, graph, mask_diagonal=config.asks_acyclic)
+                prediction = self.network.outputs(x, u, missing, _columns(batch, part, device))
+            logits = prediction.edge
+            losses = negative_log_likelihood(logits, graph, mask_diagonal=config.domain.acyclic)
+            if prediction.confounded is not None and batch.confounded is not None:
+                truth = torch.from_numpy(batch.confounded[part]).to(device)
+                losses = losses + CONFOUNDED_WEIGHT * confounded_loss(prediction.confounded, truth)
+            if prediction.effect is not None and prediction.effect_log_scale is not None and batch.effects is not None:
+                truth = torch.from_numpy(batch.effects[part]).to(device)
+                losses = losses + EFFECT_WEIGHT * effect_loss(prediction.effect, prediction.effect_log_scale, truth)
             loss = losses.sum() / size
             if config.asks_acyclic:
                 radius = spectral_radius(
@@ -303,7 +322,7 @@ class Trainer:
         if validator is None:
             return {}
         self.average.copy_to(self.ema_network)
-        scores = validator.judge(self.ema_network)
+        scores = validator.evaluate(self.ema_network)
         extra = {"bf16_gap": validator.precision_gap(self.ema_network)} if self.config.precision == "bf16" else {}
         self.progress.clock()
         entry = {
@@ -334,6 +353,13 @@ class Trainer:
             return {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
         except ValueError:  # not in the main thread: whoever runs us there handles signals
             return {}
+
+
+def _columns(batch: TrainBatch, part: slice, device: torch.device) -> Columns | None:
+    """What the network knows about the columns of a piece of a batch."""
+    if batch.columns is None:
+        return None
+    return Columns(**{name: torch.from_numpy(values[part]).to(device) for name, values in batch.columns.items()})
 
 
 class _Seeded:

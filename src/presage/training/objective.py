@@ -16,7 +16,7 @@ from torch import Tensor
 
 from presage.training.config import DualConfig
 
-__all__ = ["Dual", "negative_log_likelihood"]
+__all__ = ["Dual", "confounded_loss", "effect_loss", "negative_log_likelihood"]
 
 
 def negative_log_likelihood(logits: Tensor, graph: Tensor, *, mask_diagonal: bool) -> Tensor:
@@ -30,6 +30,26 @@ def negative_log_likelihood(logits: Tensor, graph: Tensor, *, mask_diagonal: boo
     if mask_diagonal:
         terms = terms * (1.0 - torch.eye(d, device=terms.device))
     return terms.sum(dim=(1, 2)) / d**2
+
+
+CONFOUNDED_WEIGHT = 0.5
+"""Weight of the likelihood of hidden common causes; every pair is counted in both directions."""
+EFFECT_WEIGHT = 0.2
+"""Weight of the likelihood of effects, which only true edges have."""
+
+
+def confounded_loss(logits: Tensor, confounded: Tensor) -> Tensor:
+    """Minus the Bernoulli log-likelihood of hidden common causes [B, d, d] over d^2, diagonal left out: [B]."""
+    return negative_log_likelihood(logits, confounded, mask_diagonal=True)
+
+
+def effect_loss(effect: Tensor, log_scale: Tensor, truth: Tensor) -> Tensor:
+    """Minus the Laplace log-likelihood of the effects [B, d, d] that are finite, over d^2: [B]."""
+    known = torch.isfinite(truth)
+    bounded = log_scale.clamp(-5.0, 3.0)
+    error = (effect - truth.nan_to_num(0.0).clamp(-3.0, 3.0)).abs()
+    terms = torch.where(known, error * torch.exp(-bounded) + bounded, 0.0)
+    return terms.sum(dim=(1, 2)) / truth.shape[-1] ** 2
 
 
 @dataclass

@@ -166,7 +166,8 @@ def open_domain(name: str) -> Domain:
     """The domain of a name, or of a JSON file as `presage domains NAME --json` prints it."""
     if name in _names() or not name.endswith(".json"):
         return get_domain(name)
-    get_domain("grn")  # makes the gene parts known to `from_json`
+    for name_ in ("grn", "general"):  # registers their components for `from_json`
+        get_domain(name_)
     try:
         domain = from_json(json.loads(Path(name).read_text(encoding="utf-8")))
     except OSError as error:

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import presage.domain.genes  # noqa: F401 - its parts must be known when a configuration is read back
+import presage.domain.general  # noqa: F401 - components must be registered before a configuration is read
+import presage.domain.genes  # noqa: F401
 from presage.config import from_json, to_json
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.domain.catalog import get_domain

@@ -5,8 +5,8 @@
 `--avici-python` (or the variable AVICI_PYTHON) is the interpreter of an environment with avici 1.0.7 (pins: jax 0.6.2,
 jaxlib 0.6.2, dm-haiku 0.0.17, optax 0.2.8, numpy 1.26.4, pandas 2.3.3, scipy, igraph, scikit-learn, matplotlib). Each
 statistic of each gene is averaged over datasets; the difference of the two averages is divided by its standard error.
-Under agreement these z scores are standard normal. The public averages are written to tests/fixtures/grn_avici.json, where
-a test holds ours against them.
+Under agreement these z scores are standard normal. The public averages are written to
+tests/fixtures/grn_avici.json, and a test compares ours with them.
 """
 
 from __future__ import annotations

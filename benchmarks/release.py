@@ -1,6 +1,6 @@
 """Release a model: judge a run on held-out data, write its file with card and summaries, and keep its record.
 
-    python benchmarks/release.py runs/rff rff [--before STAGE ...] [--models src/presage/assets/models] [--records records]
+    python benchmarks/release.py runs/rff rff [--before STAGE ...] [--models DIR] [--records records]
 
 Judged on datasets 0, 1, ... of the test stream (seed 0), which training never draws from: d = 30, n = 1000, in- and
 out-of-distribution, observational and half interventional, and d = 100 out of distribution (--large of them). The run

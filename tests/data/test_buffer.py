@@ -362,7 +362,7 @@ def test_rows_config_refuses(bad: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        {"capacity": 0},
+        {"capacity": -1},
         {"capacity": True},
         {"rows_factor": 0.5},
         {"reuse": 0.0},

@@ -82,7 +82,7 @@ def task_key(task: Task) -> str | None:
         if found is None:
             return None
         model = found
-        files += _files(("networks",)) + ("data/row_statistics.py",)
+        files += [*_files(("networks",)), "data/row_statistics.py"]
     pins = (
         ENVIRONMENTS[baseline.environment].digest if baseline.environment in ENVIRONMENTS else _library(baseline.entry)
     )

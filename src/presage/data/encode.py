@@ -167,13 +167,13 @@ def _association(gram: np.ndarray, blocks: _Blocks, n: int) -> np.ndarray:
         scaled[:, own] = scaled[:, own] @ root
     widths = blocks.widths[keep].astype(np.float64)
     freedom = np.outer(widths, widths)
-    place = np.ix_(keep, keep)
+    rows, columns = np.ix_(keep, keep)
     for k, matrix in enumerate((gram, scaled)):
         square = np.add.reduceat(np.add.reduceat(matrix**2, starts, axis=0), starts, axis=1)  # [d, d]
         share = np.sqrt(square / np.minimum(widths[:, None], widths[None, :]))
         z = np.arcsinh((n * square - freedom) / np.sqrt(2.0 * freedom))
-        found[(*place, np.array(2 * k))] = np.minimum(share, 1.5)
-        found[(*place, np.array(2 * k + 1))] = 0.5 * z
-    found[(*place, np.array(4))] = np.log(widths)[None, :] * 0.5
+        found[rows, columns, 2 * k] = np.minimum(share, 1.5)
+        found[rows, columns, 2 * k + 1] = 0.5 * z
+    found[rows, columns, 4] = np.log(widths)[None, :] * 0.5
     found[np.arange(d), np.arange(d), :4] = 0.0
     return found

@@ -1,4 +1,4 @@
-"""Training batches simulated for their step, without a buffer: every dataset is new and has the rows it is used with."""
+"""Training batches without a buffer: every dataset is simulated for its step, with the rows it is used with."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Producers: who simulates the datasets of the training buffer ahead of time, and how they are kept at work.
 
 Dataset `index` of size d is drawn from the generator at the address (seed, stream, d, index), so it is the same
-whoever makes it, and a dataset lost with its producer is simply made again by another one. A `WorkerPool` is a thread of
-the trainer that keeps its producers alive and busy: it asks the buffer what to make next, hands out at most two
+whoever makes it, and a dataset lost with its producer is simply made again by another one. A `WorkerPool` is a thread
+of the trainer that keeps its producers alive and busy: it asks the buffer what to make next, hands out at most two
 tasks to each producer (one in the making, one waiting), delivers what comes back and replaces producers that die.
 Processes of this machine are here, Ray actors in `presage.data.ray_producers`.
 """

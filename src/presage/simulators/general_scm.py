@@ -15,7 +15,7 @@ from presage.simulators.environments import EnvironmentPlan, Environments
 from presage.simulators.interventions_general import InterventionPlan, MixedInterventions
 from presage.simulators.mechanisms import Mechanism
 from presage.simulators.mechanisms_general import WeightedSum
-from presage.simulators.nodes import Encoding, Node, NumericNode, moments
+from presage.simulators.nodes import Counts, Cuts, Encoding, Node, NumericNode, moments
 from presage.simulators.noise_general import NoiseFamily
 
 __all__ = ["MechanismStyle", "Sampled", "Structure", "sample_general"]
@@ -181,7 +181,7 @@ class _NodeMaker:
             noise = self.noise[j]
         else:
             noise = style.families[int(rng.random() * len(style.families))].standard(rng, self.n)
-        output = None
+        output: Cuts | Counts | None = None
         if levels:
             output = self.kinds.cuts(rng, levels, nominal=kind in NOMINAL)
         elif kind == ColumnKind.COUNT:

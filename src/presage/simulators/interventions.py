@@ -40,7 +40,7 @@ class Interventions(Component):
     def sample(
         self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mask [n, d] (the last n_interventional rows), the values set there [n, d], and each variable's `softness` [d]."""
+        """Mask [n, d] (the last n_interventional rows), the values set there [n, d], and `softness` [d]."""
         softness = np.zeros(d)
         mask = np.zeros((n, d), dtype=bool)
         values = np.zeros((n, d))

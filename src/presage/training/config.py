@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import presage.domain.general  # noqa: F401 - components must be registered before a configuration is read
+import presage.domain.general
 import presage.domain.genes  # noqa: F401
 from presage.config import from_json, to_json
 from presage.data.settings import BufferConfig, RowsConfig
@@ -62,9 +62,10 @@ class OptimConfig:
 class DualConfig:
     """The acyclicity constraint: dual ascent on the expected spectral radius (the paper's values in brackets).
 
-    every: primal steps between dual steps (500). rate: size of a dual step (1e-4), or with `per_run` what the variable_counts of
-    all steps of a run add up to, so that runs of any length end with about the same multiplier. warmup: share of the
-    budget over which variable_counts grow from zero (50,000 of 300,000 steps). smoothing: step size of the moving average (1e-4).
+    every: primal steps between dual steps (500). rate: size of a dual step (1e-4), or with `per_run` the sum
+    of all step sizes of a run, so that runs of any length end with about the same multiplier. warmup: share of the
+    budget over which step sizes grow from zero (50,000 of 300,000 steps). smoothing: weight of the moving average
+    (1e-4).
     With a multiplier of 0.04 nearly all predictions are acyclic; 0.09 and 0.13 outweighed the likelihood.
     """
 
@@ -104,10 +105,10 @@ class ValidationConfig:
 class TrainConfig:
     """Everything that decides a run.
 
-    domain: a name of `presage.domains()` or a `Domain`. net: unless said otherwise the pair network, which draws heavy
-    tails in except where the domain yields counts. variable_counts: (d, probability) pairs; batches hold one d each.
-    pairs_per_batch: ordered pairs a batch holds (d = 30, 3600 pairs: 4 datasets), with at least `min_batch` and at most `max_batch`
-    datasets. memory: GiB the activations of one piece of a batch may take; larger batches are cut into pieces.
+    domain: a name of `presage.domains()` or a `Domain`. net: unless said otherwise the pair network, which winsorizes
+    values except where the domain yields counts. variable_counts: (d, probability) pairs; batches hold one d each.
+    pairs_per_batch: ordered pairs a batch holds (d = 30, 3600 pairs: 4 datasets), with `min_batch` to
+    `max_batch` datasets. memory: GiB that the activations of one micro-batch may take.
     steps or minutes: the budget (exactly one); the schedule is fitted to it. precision: fp32 or bf16 autocast.
     """
 

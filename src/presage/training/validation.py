@@ -98,7 +98,11 @@ def _scores(network: Network, batch: TrainBatch) -> dict[str, float]:
         np.fill_diagonal(probability, 0.0)
         off = ~np.eye(len(graph), dtype=bool)
         nll = np.logaddexp(0.0, np.where(graph[off] > 0, -logits[off], logits[off])).mean()
-        values = {"auprc": auprc(graph, probability), "f1": precision_recall_f1(graph, probability > 0.5)[2], "nll": nll}
+        values = {
+            "auprc": auprc(graph, probability),
+            "f1": precision_recall_f1(graph, probability > 0.5)[2],
+            "nll": nll,
+        }
         if prediction.confounded is not None and batch.confounded is not None and batch.confounded[k].any():
             confounded = expit(_array(prediction.confounded))
             np.fill_diagonal(confounded, 0.0)

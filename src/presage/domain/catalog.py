@@ -12,7 +12,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, overload
 
-from presage.config import from_json
 from presage.domain.domain import Domain, ScmDomain
 from presage.errors import ConfigError
 from presage.graphs.random import (
@@ -159,18 +158,14 @@ def open_domain(name: str) -> Domain:
     """The domain of a name, or of a JSON file as `presage domains NAME --json` prints it."""
     if name in _names() or not name.endswith(".json"):
         return get_domain(name)
-    get_domain("grn")  # makes the gene parts known to `from_json`
     try:
-        domain = from_json(json.loads(Path(name).read_text(encoding="utf-8")))
+        return Domain.from_json(json.loads(Path(name).read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"cannot read the domain file {name}: {(error.strerror or str(error)).lower()}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error} (`presage domains rff --json` prints an example)") from error
     except ValueError as error:
-        if isinstance(error, ConfigError):
-            raise ConfigError(f"{name}: {error}") from error
         raise ConfigError(f"the domain file {name} is not valid JSON: {error}") from error
-    if not isinstance(domain, Domain):
-        raise ConfigError(f"{name} does not hold a domain; `presage domains rff --json` prints an example")
-    return domain
 
 
 @overload

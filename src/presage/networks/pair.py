@@ -73,7 +73,7 @@ class PairConfig(NetConfig):
     add_row_scaled_view: bool = False
     """Add row-rescaled values as a third input view instead of replacing the values by them."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         for spec in dataclasses.fields(self):
             if (name := spec.name) in ("winsorize_sd", "pair_z_scores", "row_clip_sd", "add_row_scaled_view"):
                 continue
@@ -336,6 +336,15 @@ class PairNetwork(Network):
         new[:, : old.shape[1]] = old
         state["cell_in.0.weight"] = new
         self.load_state_dict(state, strict=False)  # further rounds and blocks are missing in it
+
+    def io_layers(self) -> Iterator[nn.Module]:
+        """The layers that read cell and pair features, and the head."""
+        yield from (self.cell_in[0], self.pair_in, self.head)
+
+    def bytes_per_pair(self) -> float:
+        """Working memory of `predict` for each ordered pair (measured)."""
+        config = self.config
+        return 4.0 * (1.2 * (config.outer**2 + config.outer_intervened**2) + 17.0 * config.width)
 
     def activation_bytes(self, n: int, d: int) -> int:
         """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""

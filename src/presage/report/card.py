@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from presage.config import from_json
 from presage.errors import ConfigError
 
 __all__ = ["ModelCard", "make_card"]
@@ -118,11 +117,10 @@ def _inline(value: Any) -> str:
 
 
 def _domain_lines(data: Mapping[str, Any]) -> list[str]:
-    import presage.domain.catalog
-    import presage.domain.genes  # noqa: F401 - the parts of domains register themselves
+    from presage.domain.domain import Domain
 
     try:
-        domain = from_json(dict(data))
-    except (ConfigError, TypeError):  # a part of somebody's own that is not importable here
+        domain = Domain.from_json(data)
+    except ConfigError:  # a user's own component that is not importable here
         return _block(data)
     return ["```", *str(domain).splitlines(), "```"]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from presage.config import to_json
 from presage.errors import ConfigError
 from presage.networks.network import Network, build_network
 from presage.training.checkpoints import latest_checkpoint, read_checkpoint
@@ -23,8 +22,8 @@ def run_metadata(
     return {
         "name": name,
         "kind": config.domain.kind,
-        "acyclic": config.asks_acyclic,
-        "domain": to_json(config.domain),
+        "acyclic": config.domain.acyclic,
+        "domain": config.domain.to_json(),
         "train": {
             "config": config.to_json(),
             **progress,
@@ -42,8 +41,8 @@ def model_of_run(folder: Path) -> tuple[Network, dict[str, Any]]:
     tensors, state = read_checkpoint(newest)
     config = TrainConfig.from_json(json.loads((folder / "config.json").read_text()))
     network = build_network(config.net, config.seed)
-    weights = {name.removeprefix("average/"): t for name, t in tensors.items() if name.startswith("average/")}
-    network.load_state_dict(weights)
+    prefix = "ema/module."
+    network.load_state_dict({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
     step = state["progress"]["step"]
     scores: dict[str, float] = {}
     for line in (folder / "metrics.jsonl").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""One run: from a configuration to weights, never losing more than the minutes since the last checkpoint."""
+"""A training run: from a configuration to a model file, with checkpoints from which it resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -24,36 +24,39 @@ from presage.training.config import TrainConfig
 from presage.training.distributed import Distributed, check_bf16, keep_freed_memory
 from presage.training.export import run_metadata
 from presage.training.objective import Dual, negative_log_likelihood
-from presage.training.optimizer import Average, Updater, rate_factor
+from presage.training.optimizer import Updater, averaged_network, lr_factor
 from presage.training.spectral_radius import spectral_radius
 from presage.training.validation import Validator
 
 __all__ = ["Report", "Trainer", "train"]
 
 Report = Callable[[dict[str, Any]], None]
-"""Receives what goes on: {"event": "step" | "validation" | "done", ...}; the command line draws it."""
+"""Receives the events of a run, {"event": "step" | "validation" | "done", ...}, for example to show progress."""
 
 STEP_TAG = 0x57E9
-"""Marks the addresses of random numbers of a step other than its batch."""
+"""Part of the address of all random numbers of a step except those of its batch."""
 LOG_EVERY = 20
 
 
 @dataclass
 class _Progress:
-    """Counters of a run; all of them are in every checkpoint."""
+    """Counters of a run; every checkpoint holds all of them.
+
+    The pretraining counters belong to the model whose weights the run started with, and to its predecessors.
+    """
 
     step: int = 0
     datasets: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     processes: int = 1
-    datasets_before: int = 0
-    core_minutes_before: float = 0.0
+    pretraining_datasets: int = 0
+    pretraining_core_minutes: float = 0.0
     started: float = field(default_factory=time.monotonic)
     cpu_started: float = field(default_factory=time.process_time)
 
     def clock(self) -> None:
-        """Move the time since the last call onto the account."""
+        """Add the time since the last call."""
         now, cpu = time.monotonic(), time.process_time()
         self.seconds += now - self.started
         self.cpu_seconds += cpu - self.cpu_started
@@ -61,16 +64,16 @@ class _Progress:
 
     @property
     def core_minutes(self) -> float:
-        """Processor time of all processes, taking them for alike."""
+        """Processor time of all processes, assuming that they take equally long."""
         return self.cpu_seconds * self.processes / 60.0
 
     def state(self) -> dict[str, Any]:
-        names = ("step", "datasets", "seconds", "cpu_seconds", "processes", "datasets_before", "core_minutes_before")
-        return {name: getattr(self, name) for name in names}
+        """The counters, without the times at which the clocks were read."""
+        return {name: value for name, value in vars(self).items() if not name.endswith("started")}
 
 
 class Trainer:
-    """A run in a folder. `run` trains until the budget is spent or the process is asked to stop."""
+    """A run in a folder. `run` trains until the budget is used up or the process receives SIGTERM or SIGINT."""
 
     def __init__(
         self, config: TrainConfig, folder: Path, *, resume: bool = False, report: Report | None = None
@@ -83,18 +86,17 @@ class Trainer:
         if config.precision == "bf16" and self.distributed.device.type == "cpu":
             check_bf16()
         self.network: Network = build_network(config.net, config.seed).to(self.distributed.device)
-        self.ema_network: Network = build_network(config.net, config.seed).to(self.distributed.device)
         self.progress = _Progress(processes=self.distributed.size)
         newest = latest_checkpoint(self.folder / "checkpoints")
         if newest is not None and not resume:
-            raise ConfigError(f"{self.folder} holds a run already; go on with --resume, or choose another folder")
+            raise ConfigError(f"{self.folder} already holds a run; resume it (--resume) or choose another folder")
         saved = None if newest is None else read_checkpoint(newest)
         if saved is not None:
-            self.progress.datasets_before = int(saved[1]["progress"].get("datasets_before", 0))
+            self.progress.pretraining_datasets = saved[1]["progress"]["pretraining_datasets"]
         elif config.init_from is not None:
-            self._begin_with(config.init_from)
-        self.updater = Updater(self.network, config.optim)
-        self.average = Average(self.network, config.optim.ema_half_life)
+            self._init_from(config.init_from)
+        self.updater = Updater(self.network, config.optim, self.network.io_layers())
+        self.averaged = averaged_network(self.network, config.optim.ema_half_life)
         self.dual = Dual(config.dual)
         self.buffer = Buffer(
             config.domain, config.rows, config.buffer, sizes=config.batch_sizes(), seed=self._seed, stream=Stream.TRAIN
@@ -107,19 +109,25 @@ class Trainer:
 
     @property
     def _seed(self) -> int:
-        """The seed of what a run draws: one that goes on from a model must not see that model's datasets again."""
-        return self.config.seed + (self.progress.datasets_before << 64)
+        """The seed of a run's data: a run initialised from a model must not sample that model's datasets again."""
+        return self.config.seed + (self.progress.pretraining_datasets << 64)
 
-    def _begin_with(self, start: str) -> None:
-        """Take the weights of a model, and note what was spent on them."""
-        network, metadata = load_model_file(start)
+    def _init_from(self, path: str) -> None:
+        """Take the weights of a model and count its training as pretraining."""
+        network, metadata = load_model_file(path)
         try:
             self.network.warm_start(network)
         except ConfigError as error:
-            raise ConfigError(f"the run cannot begin with the model {start!r}: {error}") from error
-        before = metadata.get("train", {})
-        self.progress.datasets_before = int(before.get("datasets", 0)) + int(before.get("datasets_before", 0))
-        self.progress.core_minutes_before = before.get("core_minutes", 0.0) + before.get("core_minutes_before", 0.0)
+            raise ConfigError(f"the run cannot be initialised from the model {path!r}: {error}") from error
+        earlier = metadata.get("train", {})
+        for name in ("datasets", "core_minutes"):
+            total = earlier.get(name, 0) + earlier.get(f"pretraining_{name}", 0)
+            setattr(self.progress, f"pretraining_{name}", total)
+
+    @property
+    def ema_network(self) -> Network:
+        """The network with averaged weights, which is validated and released."""
+        return cast("Network", self.averaged.module)
 
     # The run folder
 
@@ -130,7 +138,7 @@ class Trainer:
             self._trim_log()
 
     def _trim_log(self) -> None:
-        """Drop what a killed run logged after its last checkpoint: those steps are about to be made again."""
+        """Drop entries logged after the last checkpoint of a killed run: those steps are about to run again."""
         log = self.folder / "metrics.jsonl"
         if log.exists():
             kept = []
@@ -148,13 +156,13 @@ class Trainer:
             file.write(json.dumps(entry) + "\n")
 
     def save(self) -> None:
-        """Write a checkpoint of the present state."""
+        """Write a checkpoint."""
         if not self.distributed.leads:
             return
         self.progress.clock()
         optim_tensors, optim_numbers = self.updater.state()
         tensors = {f"weights/{name}": p for name, p in self.network.state_dict().items()}
-        tensors |= {f"average/{name}": p for name, p in self.average.weights.items()}
+        tensors |= {f"ema/{name}": p for name, p in self.averaged.state_dict().items()}
         tensors |= {f"optim/{name}": p for name, p in optim_tensors.items()}
         state = {
             "progress": self.progress.state(),
@@ -166,13 +174,13 @@ class Trainer:
         write_checkpoint(self.folder / "checkpoints", self.progress.step, tensors, state, self.config.max_checkpoints)
 
     def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
-        parts: dict[str, dict[str, torch.Tensor]] = {"weights": {}, "average": {}, "optim": {}}
+        groups: dict[str, dict[str, torch.Tensor]] = {"weights": {}, "ema": {}, "optim": {}}
         for name, tensor in tensors.items():
-            part, rest = name.split("/", 1)
-            parts[part][rest] = tensor.to(self.distributed.device)
-        self.network.load_state_dict(parts["weights"])
-        self.average.weights = {name: tensor.clone() for name, tensor in parts["average"].items()}
-        self.updater.restore(parts["optim"], state["optim"])
+            group, rest = name.split("/", 1)
+            groups[group][rest] = tensor.to(self.distributed.device)
+        self.network.load_state_dict(groups["weights"])
+        self.averaged.load_state_dict(groups["ema"])
+        self.updater.restore(groups["optim"], state["optim"])
         self.dual.restore(state["dual"])
         self.buffer.restore(state["buffer"])
         self.sums = dict(state["sums"])
@@ -182,8 +190,8 @@ class Trainer:
 
     # The run
 
-    def spent(self) -> float:
-        """Share of the budget that is spent, by this process's clock."""
+    def budget_used(self) -> float:
+        """Share of the budget that is used up, by this process's clock."""
         self.progress.clock()
         if self.config.steps is not None:
             return self.progress.step / self.config.steps
@@ -192,24 +200,24 @@ class Trainer:
         return seconds / (60.0 * self.config.minutes)
 
     def run(self) -> Path:
-        """Train to the end of the budget; returns the model file (or the run folder, if asked to stop early)."""
+        """Train until the budget is used up; returns the model file (or the run folder, if stopped early)."""
         validator = Validator(self.config) if self.distributed.leads else None
         previous = self._catch_signals()
         try:
-            judged_at = self.progress.seconds
+            validated_at = self.progress.seconds
             while True:
-                spent, self.stopping = self.distributed.follow(self.spent(), self.stopping)
-                if spent >= 1.0 or self.stopping:
+                used, self.stopping = self.distributed.follow(self.budget_used(), self.stopping)
+                if used >= 1.0 or self.stopping:
                     break
-                self.step(spent)
-                if self.progress.seconds - judged_at > 60.0 * self.config.validation.minutes:
-                    self._judge(validator)
+                self.step(used)
+                if self.progress.seconds - validated_at > 60.0 * self.config.validation.minutes:
+                    self._validate(validator)
                     self.save()
-                    judged_at = self.progress.seconds
+                    validated_at = self.progress.seconds
             self.save()
             if self.stopping:
                 return self.folder
-            scores = self._judge(validator)
+            scores = self._validate(validator)
             path = self.folder / "model.safetensors"
             if self.distributed.leads:
                 self.write_model(path, scores)
@@ -221,30 +229,30 @@ class Trainer:
             self.buffer.close()
             self.distributed.leave()
 
-    def step(self, spent: float) -> None:
-        """One primal step, and the dual's when it is due."""
+    def step(self, budget_used: float) -> None:
+        """One gradient step, and a dual step when it is due."""
         config, step = self.config, self.progress.step
         rng = generator(self._seed, Stream.TRAIN, STEP_TAG, step)
         sizes = [d for d, _ in config.variable_counts]
         weights = np.array([p for _, p in config.variable_counts])
         d = sizes[int(rng.choice(len(sizes), p=weights / weights.sum()))]
         batch = self.buffer.draw(d, step, shard=self.distributed.rank, shards=self.distributed.size)
-        # Power iteration starts are drawn for the whole batch, so that the split among processes changes nothing.
+        # Start vectors of the power iteration are drawn for the whole batch: the split among processes changes nothing.
         size = config.batch_sizes()[d]
         starts = np.array_split(rng.standard_normal((2, size, d)), self.distributed.size, axis=1)[self.distributed.rank]
         loss, penalty = self.distributed.sum_up(self.network, self._accumulate(batch, torch.from_numpy(starts), size))
-        factor = rate_factor(config.optim, step, spent)
-        length = self.updater.step(factor)
-        self.average.update(self.network, step)
-        if config.asks_acyclic:
+        factor = lr_factor(config.optim, step, budget_used)
+        norm = self.updater.step(factor)
+        self.averaged.update_parameters(self.network)
+        if config.acyclicity_penalty:
             self.dual.observe(penalty)
-            self.dual.ascend(step, spent)
+            self.dual.ascend(step, budget_used)
         self.progress.step += 1
         self.progress.datasets += config.batch_sizes()[d]
-        self._record({"loss": loss, "penalty": penalty, "gradient": min(length, 1e6)}, factor)
+        self._record({"loss": loss, "penalty": penalty, "grad_norm": min(norm, 1e6)}, factor)
 
     def _accumulate(self, batch: TrainBatch, starts: torch.Tensor, size: int) -> tuple[float, float]:
-        """Gradients of this process's part of a batch of `size`, in pieces that fit; returns its share of the means."""
+        """Add the gradients of this process's share of a batch of `size`, in pieces that fit; returns loss and penalty."""
         config, device = self.config, self.distributed.device
         own, n, d = batch.x.shape
         piece = max(1, min(own, int(config.memory * 2**30 / self.network.activation_bytes(n, d))))
@@ -257,25 +265,22 @@ class Trainer:
             graph = torch.from_numpy(batch.graph[part]).to(device)
             with self._dropout(at), torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bf16"):
                 logits = self.network(x, u, missing)
-            losses = negative_log_likelihood(logits, graph, mask_diagonal=config.asks_acyclic)
+            losses = negative_log_likelihood(logits, graph, mask_diagonal=config.domain.acyclic)
             loss = losses.sum() / size
-            if config.asks_acyclic:
+            if config.acyclicity_penalty:
                 radius = spectral_radius(
-                    torch.sigmoid(logits), starts[:, part], config.dual.iterations, start="positive"
+                    torch.sigmoid(logits), starts[:, part], config.dual.power_iterations, start="positive"
                 )
                 penalty = radius.sum() / size
                 penalty_total += float(penalty.detach())
-                if self.dual.multiplier > 0.0:
-                    (loss + self.dual.multiplier * penalty).backward()
-                else:
-                    loss.backward()
-            else:
-                loss.backward()
             total += float(loss.detach())
+            if config.acyclicity_penalty and self.dual.multiplier > 0.0:
+                loss = loss + self.dual.multiplier * penalty
+            loss.backward()
         return total, penalty_total
 
     def _dropout(self, piece: int) -> Any:
-        """Dropout draws from torch's own generator: seed it by the step, and leave it as it was."""
+        """Dropout draws from torch's global generator: seed it by the step, and restore it afterwards."""
         rng = generator(self._seed, Stream.TRAIN, STEP_TAG, self.progress.step, self.distributed.rank, piece, 1)
         return _Seeded(int(rng.integers(2**62)))
 
@@ -293,18 +298,18 @@ class Trainer:
                 "core_minutes": round(self.progress.core_minutes, 3),
                 **{name: self.sums[name] / count for name in values},
                 "multiplier": self.dual.multiplier,
-                "rate": self.config.optim.lr * factor,
+                "lr": self.config.optim.lr * factor,
             }
             self.sums = {}
             self._log(entry)
             self.report(entry)
 
-    def _judge(self, validator: Validator | None) -> dict[str, float]:
+    def _validate(self, validator: Validator | None) -> dict[str, float]:
         if validator is None:
             return {}
-        self.average.copy_to(self.ema_network)
-        scores = validator.judge(self.ema_network)
-        extra = {"bf16_gap": validator.precision_gap(self.ema_network)} if self.config.precision == "bf16" else {}
+        network = self.ema_network
+        scores = validator.evaluate(network)
+        extra = {"bf16_gap": validator.precision_gap(network)} if self.config.precision == "bf16" else {}
         self.progress.clock()
         entry = {
             "event": "validation",
@@ -321,18 +326,17 @@ class Trainer:
 
     def write_model(self, path: Path, scores: dict[str, float]) -> None:
         """Write the averaged weights as a model file."""
-        self.average.copy_to(self.ema_network)
         save_model(path, self.ema_network, run_metadata(self.folder.name, self.config, self.progress.state(), scores))
 
     def _catch_signals(self) -> dict[int, Any]:
-        """On SIGTERM or Ctrl-C finish the step, write a checkpoint and leave."""
+        """On SIGTERM or SIGINT finish the step, write a checkpoint and return."""
 
         def stop(number: int, frame: object) -> None:
             self.stopping = True
 
         try:
             return {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        except ValueError:  # not in the main thread: whoever runs us there handles signals
+        except ValueError:  # not in the main thread: the caller handles signals
             return {}
 
 
@@ -349,5 +353,8 @@ class _Seeded:
 
 
 def train(config: TrainConfig, folder: str | Path, *, resume: bool = False, report: Report | None = None) -> Path:
-    """Train a network as configured in a run folder; returns the path of the model file."""
+    """Train a network as configured, in a run folder; returns the path of the model file.
+
+    resume: continue the run in the folder. report: called with every event of the run.
+    """
     return Trainer(config, Path(folder), resume=resume, report=report).run()

@@ -1,4 +1,4 @@
-"""Validation: held-out datasets of the training domain, judged by AUPRC and F1."""
+"""Validation: held-out datasets of the training domain, evaluated by AUPRC and F1."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Validator:
     def __init__(self, config: TrainConfig) -> None:
         settings = config.validation
         self.sets: dict[str, list[tuple[torch.Tensor, torch.Tensor, np.ndarray]]] = {}
-        for name, hits in (("obs", 0), ("int", settings.n_interventional)):
-            if name == "int" and hits == 0:
+        for name, n_interventional in (("obs", 0), ("int", settings.n_interventional)):
+            if name == "int" and n_interventional == 0:
                 continue
             batch = config.domain.sample(
                 d=settings.d,
                 n=settings.n,
-                n_interventional=hits,
+                n_interventional=n_interventional,
                 seed=0,
                 size=settings.datasets,
                 stream=Stream.VALIDATION,
@@ -38,7 +38,7 @@ class Validator:
             ]
 
     def precision_gap(self, network: Network) -> float:
-        """Largest difference bf16 makes to an edge probability of the first dataset: the check of that option."""
+        """Largest difference between edge probabilities in fp32 and in bf16, on the first dataset."""
         x, u, _ = next(iter(self.sets.values()))[0]
         device = next(network.parameters()).device
         exact = torch.sigmoid(network.predict(x.to(device), u.to(device)))
@@ -46,7 +46,7 @@ class Validator:
             rough = torch.sigmoid(network.predict(x.to(device), u.to(device)))
         return float((exact - rough).abs().max())
 
-    def judge(self, network: Network) -> dict[str, float]:
+    def evaluate(self, network: Network) -> dict[str, float]:
         """Mean AUPRC and F1 under the names auprc_obs, f1_obs, auprc_int, f1_int."""
         device = next(network.parameters()).device
         found: dict[str, float] = {}

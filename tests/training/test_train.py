@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import torch
 
-from presage.cli import run as presage_command
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.domain.catalog import get_domain
 from presage.errors import ConfigError, ModelFileError
@@ -503,39 +502,6 @@ def test_it_learns(tmp_path):
     events: list[dict] = []
     train(config, tmp_path / "run", report=events.append)
     assert events[-1]["auprc_int"] > 0.9
-
-
-def test_command_line(tmp_path, capsys):
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(_config().to_json()))
-    out = tmp_path / "run"
-    assert presage_command(["train", "--config", str(config), "--steps", "20", "--out", str(out), "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert Path(answer["model"]).exists()
-    assert (out / "learning_curve.png").exists() or len((out / "metrics.jsonl").read_text().splitlines()) < 4
-    assert presage_command(["train", "--config", str(config), "--out", str(out)]) == 2
-    assert "--resume" in capsys.readouterr().err
-    assert presage_command(["train", "--domain", "rff", "--out", str(tmp_path / "new")]) == 2
-    assert "budget" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
-
-
-def test_command_line_starts_with_a_model_and_grows_it(tmp_path, capsys):
-    first = train(_config(), tmp_path / "first")
-    settings = tmp_path / "settings.json"
-    settings.write_text(json.dumps(_config(steps=2).to_json()))
-    run = ["train", "--config", str(settings), "--out", str(tmp_path / "second"), "--start", str(first)]
-    assert presage_command([*run, "--blocks", "2", "--rounds", "3", "--rate", "0.001"]) == 0
-    assert "after 2 steps" in capsys.readouterr().out
-    config = TrainConfig.from_json(json.loads((tmp_path / "second" / "config.json").read_text()))
-    assert (config.net, config.init_from) == (dataclasses.replace(TINY, blocks=2, rounds=3), str(first))
-    assert config.optim.lr == 0.001
-    assert presage_command(["train", "--out", str(tmp_path / "third"), "--net", "axial", "--blocks", "2"]) == 2
-    assert "budget" in capsys.readouterr().err
-    run = ["train", "--out", str(tmp_path / "third"), "--net", "axial", "--blocks", "2", "--steps", "1"]
-    assert presage_command(run) == 2
-    assert "only the pair network" in capsys.readouterr().err
-    assert not (tmp_path / "third").exists()
 
 
 def test_a_gene_configuration_is_read_in_a_fresh_process(tmp_path):

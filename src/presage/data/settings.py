@@ -83,6 +83,10 @@ class BufferConfig(Config):
     producers: Literal["inline", "processes", "ray"] = "inline"
     workers: int = param(1, ge=1)
 
+    def check(self) -> None:
+        if self.producers == "inline" and self.workers != 1:
+            raise self.fail("workers", f"must be 1 for inline producers, not {self.workers}; use producers 'processes'")
+
 
 def _between(ends: tuple[float, float], at: float) -> float:
     return ends[0] + (ends[1] - ends[0]) * float(at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from presage.config import Config, param, register
@@ -92,8 +92,8 @@ class TrainConfig(Config):
     0.004
     """
 
-    domain: Domain = param(convert=get_domain)
-    net: NetConfig = PairConfig()
+    domain: Domain = param(convert=get_domain)  # noqa: RUF009 - a field specifier
+    net: NetConfig = field(default_factory=PairConfig)
     variable_counts: tuple[tuple[int, float], ...] = param(
         ((2, 0.03), (5, 0.07), (10, 0.15), (20, 0.25), (30, 0.35), (50, 0.15)), gt=0, min_length=1
     )
@@ -101,8 +101,8 @@ class TrainConfig(Config):
     min_batch: int = param(2, ge=1)
     max_batch: int = param(16, ge=1)
     memory: float = param(0.3, gt=0)
-    rows: RowsConfig = RowsConfig()
-    buffer: BufferConfig = BufferConfig(capacity=64, rows_factor=1.0)
+    rows: RowsConfig = field(default_factory=RowsConfig)
+    buffer: BufferConfig = field(default_factory=lambda: BufferConfig(capacity=64, rows_factor=1.0))
     optim: OptimConfig = OptimConfig()
     acyclicity_penalty: bool = False
     dual: DualConfig = DualConfig()

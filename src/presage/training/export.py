@@ -12,7 +12,7 @@ from presage.networks.network import Network, build_network
 from presage.training.checkpoints import latest_checkpoint, read_checkpoint
 from presage.training.config import TrainConfig
 
-__all__ = ["model_of_run", "run_metadata"]
+__all__ = ["check_resumable", "model_of_run", "read_config", "run_metadata"]
 
 
 def run_metadata(
@@ -33,13 +33,45 @@ def run_metadata(
     }
 
 
+def read_config(folder: Path) -> TrainConfig:
+    """The configuration of the run in a folder."""
+    try:
+        return TrainConfig.from_json(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder} holds no run with a readable configuration: {error}") from error
+
+
+RESUMABLE = ("steps", "minutes", "clock", "memory", "validation", "max_checkpoints")
+"""Fields that may change when a run is resumed: they decide neither the weights nor the data of a step."""
+
+
+def check_resumable(stored: TrainConfig, config: TrainConfig) -> None:
+    """Raise `ConfigError` if a run cannot be resumed with another configuration; the error names the field."""
+    before, now = (_flat(one.to_json()) for one in (stored, config))
+    for name in dict.fromkeys((*before, *now)):
+        if name.split(".")[0] not in RESUMABLE and before.get(name) != now.get(name):
+            values = f"{name} = {now.get(name)!r}, but has {before.get(name)!r}"
+            what = values if len(values) < 100 else f"another {name}"
+            raise ConfigError(
+                f"the run cannot be resumed with {what}; start a new run, for example initialised from this one"
+            )
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested fields under dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return found
+
+
 def model_of_run(folder: Path) -> tuple[Network, dict[str, Any]]:
     """The averaged weights of a run's newest checkpoint and their metadata; reads only, so the run may go on."""
     newest = latest_checkpoint(folder / "checkpoints")
     if newest is None:
         raise ConfigError(f"{folder} holds no run with a checkpoint")
     tensors, state = read_checkpoint(newest)
-    config = TrainConfig.from_json(json.loads((folder / "config.json").read_text()))
+    config = read_config(folder)
     network = build_network(config.net, config.seed)
     prefix = "ema/module."
     network.load_state_dict({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})

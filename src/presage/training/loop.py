@@ -22,7 +22,7 @@ from presage.rng import Stream, generator
 from presage.training.checkpoints import latest_checkpoint, read_checkpoint, write_checkpoint
 from presage.training.config import TrainConfig
 from presage.training.distributed import Distributed, check_bf16, keep_freed_memory
-from presage.training.export import run_metadata
+from presage.training.export import check_resumable, read_config, run_metadata
 from presage.training.objective import Dual, negative_log_likelihood
 from presage.training.optimizer import Updater, averaged_network, lr_factor
 from presage.training.spectral_radius import spectral_radius
@@ -91,6 +91,8 @@ class Trainer:
         if newest is not None and not resume:
             raise ConfigError(f"{self.folder} already holds a run; resume it (--resume) or choose another folder")
         saved = None if newest is None else read_checkpoint(newest)
+        if newest is not None:
+            check_resumable(read_config(self.folder), config)
         if saved is not None:
             self.progress.pretraining_datasets = saved[1]["progress"]["pretraining_datasets"]
         elif config.init_from is not None:
@@ -252,7 +254,7 @@ class Trainer:
         self._record({"loss": loss, "penalty": penalty, "grad_norm": min(norm, 1e6)}, factor)
 
     def _accumulate(self, batch: TrainBatch, starts: torch.Tensor, size: int) -> tuple[float, float]:
-        """Add the gradients of this process's share of a batch of `size`, in pieces that fit; returns loss and penalty."""
+        """Add the gradients of this process's share of a batch of `size`, in pieces; returns loss and penalty."""
         config, device = self.config, self.distributed.device
         own, n, d = batch.x.shape
         piece = max(1, min(own, int(config.memory * 2**30 / self.network.activation_bytes(n, d))))

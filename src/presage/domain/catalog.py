@@ -28,7 +28,7 @@ from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
 from presage.simulators.noise import Heteroscedastic, Homoscedastic, Noise
 from presage.types import Batch, Dataset
 
-__all__ = ["SHIFTS", "domains", "get_domain", "open_domain", "simulate", "summary"]
+__all__ = ["SHIFTS", "domain_name", "domains", "get_domain", "open_domain", "simulate", "summary"]
 
 SHIFTS = ("graph", "mechanism", "noise")
 """Parts of a domain that can be shifted on their own; all of them together are the domain's -ood."""
@@ -152,6 +152,18 @@ def get_domain(name: str | Domain) -> Domain:
     if name not in names:
         raise ConfigError(f"there is no domain {name!r}; choose one of: {', '.join(names)}")
     return _make(*names[name])
+
+
+def domain_name(domain: Domain) -> str | None:
+    """The name of a domain, or None if it is a custom one."""
+    return next(
+        (
+            name
+            for name in domains()
+            if (name.startswith("grn") == (domain.kind == "counts")) and get_domain(name) == domain
+        ),
+        None,
+    )
 
 
 def open_domain(name: str) -> Domain:

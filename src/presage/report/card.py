@@ -78,7 +78,7 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
 def _sizes(config: Any) -> dict[str, str]:
     """Numbers of variables and rows a run trained on, from its configuration if it has one."""
     try:
-        variables = ", ".join(str(d) for d, _ in config["sizes"])
+        variables = ", ".join(str(d) for d, _ in config["variable_counts"])
         low, high = config["rows"]["n"]
     except (TypeError, KeyError, ValueError):
         return {}

@@ -17,6 +17,10 @@ from presage.networks.pair import PairConfig
 __all__ = ["RECIPES", "DualConfig", "OptimConfig", "TrainConfig", "ValidationConfig", "default_recipe", "paper_recipe"]
 
 
+MIN_OOD_DATASETS = 100
+"""Fewer datasets do not determine the out-of-distribution check."""
+
+
 @register
 @dataclass(frozen=True, kw_only=True)
 class OptimConfig(Config):
@@ -116,6 +120,8 @@ class TrainConfig(Config):
     """A model file whose weights the run starts with; its network must be the run's, or one that can grow into it."""
     max_checkpoints: int = param(2, ge=1)
     """How many checkpoints stay on disk."""
+    ood_datasets: int = param(400, ge=0)
+    """Datasets simulated at the end to fit the model's out-of-distribution check; 0 leaves the check out."""
 
     def check(self) -> None:
         if (self.steps is None) == (self.minutes is None):
@@ -124,6 +130,8 @@ class TrainConfig(Config):
             raise self.fail("variable_counts", "must name every d once")
         if self.min_batch > self.max_batch:
             raise self.fail("min_batch", f"must be at most max_batch ({self.max_batch}), not {self.min_batch}")
+        if 0 < self.ood_datasets < MIN_OOD_DATASETS:
+            raise self.fail("ood_datasets", f"must be 0 or at least {MIN_OOD_DATASETS}, not {self.ood_datasets}")
         if self.acyclicity_penalty and not self.domain.acyclic:
             raise self.fail("acyclicity_penalty", "must be false for a domain whose graphs have cycles")
         if self.domain.kind == "counts":

@@ -1,4 +1,4 @@
-"""From a run to a model: what its file says of the training, and how to take one from a run that is still going."""
+"""From a run to a model: the metadata of its file, and the model of a run that is still going."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from presage.domain.catalog import domain_name, summary
+from presage.domain.domain import Domain
 from presage.errors import ConfigError
 from presage.networks.network import Network, build_network
+from presage.ood.check import fit_reference
 from presage.training.checkpoints import latest_checkpoint, read_checkpoint
 from presage.training.config import TrainConfig
+from presage.training.progress import read_log
 
-__all__ = ["check_resumable", "model_of_run", "read_config", "run_metadata"]
+__all__ = ["about", "check_resumable", "fit_summaries", "model_of_run", "read_config", "run_metadata"]
 
 
 def run_metadata(
     name: str, config: TrainConfig, progress: Mapping[str, Any], scores: Mapping[str, float]
 ) -> dict[str, Any]:
-    """What a model file says of the run behind it."""
+    """The metadata of the model file of a run, with a card."""
     return {
         "name": name,
         "kind": config.domain.kind,
@@ -30,7 +34,32 @@ def run_metadata(
             "core_minutes": progress["cpu_seconds"] * progress["processes"] / 60.0,
             "validation": dict(scores),
         },
+        "card": {
+            "about": about(config.domain),
+            f"validation (d = {config.validation.d}, n = {config.validation.n})": {
+                key.replace("_", " "): round(value, 3) for key, value in scores.items()
+            },
+        },
     }
+
+
+def about(domain: Domain) -> str:
+    """One line on what a model is for, from the domain it was trained on."""
+    name = domain_name(domain)
+    tables = "counts" if domain.kind == "counts" else "real-valued tables"
+    return f"for {tables}; trained on {'a custom domain' if name is None else f'{name}: {summary(name)}'}"
+
+
+def fit_summaries(config: TrainConfig) -> dict[str, Any]:
+    """The out-of-distribution check of a run: summaries of datasets as large as those of training and validation."""
+    counts = [d for d, _ in config.variable_counts]
+    low, high = config.rows.n
+    return fit_reference(
+        config.domain,
+        datasets=config.ood_datasets,
+        variables=(min(counts), max(counts)),
+        rows=(low, max(high, config.validation.n)),
+    )
 
 
 def read_config(folder: Path) -> TrainConfig:
@@ -41,7 +70,7 @@ def read_config(folder: Path) -> TrainConfig:
         raise ConfigError(f"{folder} holds no run with a readable configuration: {error}") from error
 
 
-RESUMABLE = ("steps", "minutes", "clock", "memory", "validation", "max_checkpoints")
+RESUMABLE = ("steps", "minutes", "clock", "memory", "validation", "max_checkpoints", "ood_datasets")
 """Fields that may change when a run is resumed: they decide neither the weights nor the data of a step."""
 
 
@@ -77,8 +106,7 @@ def model_of_run(folder: Path) -> tuple[Network, dict[str, Any]]:
     network.load_state_dict({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
     step = state["progress"]["step"]
     scores: dict[str, float] = {}
-    for line in (folder / "metrics.jsonl").read_text().splitlines():
-        entry = json.loads(line)
+    for entry in read_log(folder):
         if entry["event"] == "validation" and entry["step"] <= step:
             scores = {name: value for name, value in entry.items() if name.startswith(("auprc", "f1"))}
     return network.eval(), run_metadata(folder.name, config, state["progress"], scores)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,9 +21,10 @@ from presage.rng import Stream, generator
 from presage.training.checkpoints import latest_checkpoint, read_checkpoint, write_checkpoint
 from presage.training.config import TrainConfig
 from presage.training.distributed import Distributed, check_bf16, keep_freed_memory
-from presage.training.export import check_resumable, read_config, run_metadata
+from presage.training.export import check_resumable, fit_summaries, read_config, run_metadata
 from presage.training.objective import Dual, negative_log_likelihood
 from presage.training.optimizer import Updater, averaged_network, lr_factor
+from presage.training.progress import Progress, append_log, trim_log
 from presage.training.spectral_radius import spectral_radius
 from presage.training.validation import Validator
 
@@ -36,40 +36,6 @@ Report = Callable[[dict[str, Any]], None]
 STEP_TAG = 0x57E9
 """Part of the address of all random numbers of a step except those of its batch."""
 LOG_EVERY = 20
-
-
-@dataclass
-class _Progress:
-    """Counters of a run; every checkpoint holds all of them.
-
-    The pretraining counters belong to the model whose weights the run started with, and to its predecessors.
-    """
-
-    step: int = 0
-    datasets: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    processes: int = 1
-    pretraining_datasets: int = 0
-    pretraining_core_minutes: float = 0.0
-    started: float = field(default_factory=time.monotonic)
-    cpu_started: float = field(default_factory=time.process_time)
-
-    def clock(self) -> None:
-        """Add the time since the last call."""
-        now, cpu = time.monotonic(), time.process_time()
-        self.seconds += now - self.started
-        self.cpu_seconds += cpu - self.cpu_started
-        self.started, self.cpu_started = now, cpu
-
-    @property
-    def core_minutes(self) -> float:
-        """Processor time of all processes, assuming that they take equally long."""
-        return self.cpu_seconds * self.processes / 60.0
-
-    def state(self) -> dict[str, Any]:
-        """The counters, without the times at which the clocks were read."""
-        return {name: value for name, value in vars(self).items() if not name.endswith("started")}
 
 
 class Trainer:
@@ -86,7 +52,7 @@ class Trainer:
         if config.precision == "bf16" and self.distributed.device.type == "cpu":
             check_bf16()
         self.network: Network = build_network(config.net, config.seed).to(self.distributed.device)
-        self.progress = _Progress(processes=self.distributed.size)
+        self.progress = Progress(processes=self.distributed.size)
         newest = latest_checkpoint(self.folder / "checkpoints")
         if newest is not None and not resume:
             raise ConfigError(f"{self.folder} already holds a run; resume it (--resume) or choose another folder")
@@ -137,31 +103,13 @@ class Trainer:
         if self.distributed.leads:
             with atomic_write(self.folder / "config.json") as file:
                 file.write(json.dumps(self.config.to_json(), indent=2).encode())
-            self._trim_log()
-
-    def _trim_log(self) -> None:
-        """Drop entries logged after the last checkpoint of a killed run: those steps are about to run again."""
-        log = self.folder / "metrics.jsonl"
-        if log.exists():
-            kept = []
-            for line in log.read_text().splitlines():
-                try:
-                    if json.loads(line)["step"] <= self.progress.step:
-                        kept.append(line)
-                except (json.JSONDecodeError, KeyError):
-                    continue  # a line cut short by a kill
-            with atomic_write(log) as file:
-                file.write("".join(line + "\n" for line in kept).encode())
-
-    def _log(self, entry: dict[str, Any]) -> None:
-        with (self.folder / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(entry) + "\n")
+            trim_log(self.folder, self.progress.step)
 
     def save(self) -> None:
         """Write a checkpoint."""
         if not self.distributed.leads:
             return
-        self.progress.clock()
+        self.progress.tick()
         optim_tensors, optim_numbers = self.updater.state()
         tensors = {f"weights/{name}": p for name, p in self.network.state_dict().items()}
         tensors |= {f"ema/{name}": p for name, p in self.averaged.state_dict().items()}
@@ -194,7 +142,7 @@ class Trainer:
 
     def budget_used(self) -> float:
         """Share of the budget that is used up, by this process's clock."""
-        self.progress.clock()
+        self.progress.tick()
         if self.config.steps is not None:
             return self.progress.step / self.config.steps
         assert self.config.minutes is not None
@@ -284,7 +232,7 @@ class Trainer:
     def _dropout(self, piece: int) -> Any:
         """Dropout draws from torch's global generator: seed it by the step, and restore it afterwards."""
         rng = generator(self._seed, Stream.TRAIN, STEP_TAG, self.progress.step, self.distributed.rank, piece, 1)
-        return _Seeded(int(rng.integers(2**62)))
+        return _seeded(int(rng.integers(2**62)))
 
     def _record(self, values: dict[str, float], factor: float) -> None:
         for name, value in {**values, "count": 1.0}.items():
@@ -292,19 +240,10 @@ class Trainer:
         step = self.progress.step
         if step % LOG_EVERY == 0 and self.distributed.leads:
             count = self.sums["count"]
-            entry = {
-                "event": "step",
-                "step": step,
-                "datasets": self.progress.datasets,
-                "minutes": round(self.progress.seconds / 60.0, 3),
-                "core_minutes": round(self.progress.core_minutes, 3),
-                **{name: self.sums[name] / count for name in values},
-                "multiplier": self.dual.multiplier,
-                "lr": self.config.optim.lr * factor,
-            }
+            means = {name: self.sums[name] / count for name in values}
+            rate = self.config.optim.lr * factor
             self.sums = {}
-            self._log(entry)
-            self.report(entry)
+            self._log(self.progress.entry("step", **means, multiplier=self.dual.multiplier, lr=rate))
 
     def _validate(self, validator: Validator | None) -> dict[str, float]:
         if validator is None:
@@ -312,23 +251,21 @@ class Trainer:
         network = self.ema_network
         scores = validator.evaluate(network)
         extra = {"bf16_gap": validator.precision_gap(network)} if self.config.precision == "bf16" else {}
-        self.progress.clock()
-        entry = {
-            "event": "validation",
-            "step": self.progress.step,
-            "datasets": self.progress.datasets,
-            "minutes": round(self.progress.seconds / 60.0, 3),
-            "core_minutes": round(self.progress.core_minutes, 3),
-            **scores,
-            **extra,
-        }
-        self._log(entry)
-        self.report(entry)
+        self.progress.tick()
+        self._log(self.progress.entry("validation", **scores, **extra))
         return scores
 
+    def _log(self, entry: dict[str, Any]) -> None:
+        append_log(self.folder, entry)
+        self.report(entry)
+
     def write_model(self, path: Path, scores: dict[str, float]) -> None:
-        """Write the averaged weights as a model file."""
-        save_model(path, self.ema_network, run_metadata(self.folder.name, self.config, self.progress.state(), scores))
+        """Write the averaged weights as a model file with its card, then add the out-of-distribution check."""
+        metadata = run_metadata(self.folder.name, self.config, self.progress.state(), scores)
+        save_model(path, self.ema_network, metadata)  # first, so that a failure of the fit loses nothing
+        if self.config.ood_datasets:
+            self.report({"event": "ood"})
+            save_model(path, self.ema_network, {**metadata, "summaries": fit_summaries(self.config)})
 
     def _catch_signals(self) -> dict[int, Any]:
         """On SIGTERM or SIGINT finish the step, write a checkpoint and return."""
@@ -342,16 +279,11 @@ class Trainer:
             return {}
 
 
-class _Seeded:
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def __enter__(self) -> None:
-        self.before = torch.get_rng_state()
-        torch.manual_seed(self.seed)
-
-    def __exit__(self, *error: object) -> None:
-        torch.set_rng_state(self.before)
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def train(config: TrainConfig, folder: str | Path, *, resume: bool = False, report: Report | None = None) -> Path:

@@ -167,10 +167,10 @@ def our_predictor(net: str, d: int, threads: int):
     import torch
 
     from presage.data.standardize import standardize_real
-    from presage.networks.network import build_network, config_from_json
+    from presage.networks.network import build_network, network_config
 
     torch.set_num_threads(threads)
-    network = build_network(config_from_json({"net": net}))
+    network = build_network(network_config(net)())
 
     def predict(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         logits = network.predict(torch.from_numpy(standardize_real(x)), torch.from_numpy(u))

@@ -21,7 +21,7 @@ import time
 def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: float) -> dict[str, float]:
     import torch
 
-    from presage.networks.network import build_network, config_from_json
+    from presage.networks.network import build_network, network_config
     from presage.training.config import OptimConfig
     from presage.training.distributed import keep_freed_memory
     from presage.training.objective import negative_log_likelihood
@@ -30,8 +30,8 @@ def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: floa
     torch.set_num_threads(threads)
     keep_freed_memory()
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    network = build_network(config_from_json({"net": net}), 0)
-    updater = Updater(network, OptimConfig(name="muon" if net == "pair" else "lamb", lr=1e-4))
+    network = build_network(network_config(net)(), 0)
+    updater = Updater(network, OptimConfig(name="muon" if net == "pair" else "lamb", lr=1e-4), network.io_layers())
     batch = {10: 32, 30: 8, 50: 4}.get(d, 4) if net == "pair" else 1
     random = torch.Generator().manual_seed(0)
     x = torch.randn(batch, n, d, generator=random)

@@ -21,9 +21,10 @@ FLOORS: list[tuple[str, tuple[str, ...]]] = [
     ("data", ("data",)),
     ("networks", ("networks",)),
     ("metrics", ("metrics",)),  # above training, which validates with them
+    ("ood", ("ood",)),  # above training, which fits the check, and inference, which runs it
     ("training", ("training",)),
-    ("ood", ("ood",)),  # above inference, which runs the check
     ("inference", ("inference",)),
+    ("release", ("training.release", "training.evaluation")),  # evaluates models as users run them
     ("baselines", ("baselines",)),
     ("bench", ("bench",)),
     ("report", ("report",)),

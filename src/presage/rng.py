@@ -27,7 +27,6 @@ class Stream(IntEnum):
     VALIDATION = 2
     TEST = 3
     """Held-out data: what `presage.simulate` and the benchmarks draw. Training never touches it."""
-    WEIGHTS = 4
     ANSWER = 5
     """Draws made while answering: sampled graphs, bootstrap rows, tie breaks."""
 

@@ -107,7 +107,7 @@ def test_a_nan_parameter_gives_one_sentence_and_code_2(presage_cli, tmp_path) ->
     path.write_text(json.dumps(data))
     code, _, error = presage_cli("simulate", path, "-o", tmp_path / "a.npz")
     assert code == 2
-    assert "ErdosRenyi.edges_per_node holds nan" in error
+    assert "graphs.edges_per_node must hold finite numbers only" in error
     assert len(error.splitlines()) == 1
     assert not (tmp_path / "a.npz").exists()
 

@@ -120,7 +120,7 @@ def test_required_cycles_are_refused_only_for_acyclic_models(model: presage.Mode
 def test_knowledge_travels_as_json() -> None:
     known = presage.Knowledge(required=[("a", "b")], forbidden=[("b", "c")], tiers=[["a"], ["b", "c"]], roots=["a"])
     assert presage.Knowledge.from_json(known.to_json()) == known
-    with pytest.raises(ConfigError, match="no 'require'"):
+    with pytest.raises(ConfigError, match="no field 'require'"):
         presage.Knowledge.from_json({"require": []})
 
 

@@ -145,7 +145,7 @@ def test_cards_come_from_the_records(file: Path) -> None:
 def test_what_cannot_fit_is_refused_with_what_would(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(file)
     monkeypatch.setattr(presage.inference.hub, "_available_memory", lambda: 2.0 * 2**30)
-    monkeypatch.setattr(presage.inference.hub, "_bytes_per_pair", lambda network: 2.0**28)
+    monkeypatch.setattr(type(model.network), "bytes_per_pair", lambda network: 2.0**28)
     with pytest.raises(DataError, match=r"^5 variables need about 6 GiB of memory, but 2 GiB .* about 2 variables"):
         model.probabilities(data()[0])
     monkeypatch.setattr(presage.inference.hub, "_available_memory", lambda: None)

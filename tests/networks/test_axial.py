@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from presage.errors import ConfigError, DataError
 from presage.networks.axial import AxialConfig, AxialNetwork
-from presage.networks.network import build_network, config_from_json, config_to_json
+from presage.networks.network import NetConfig, build_network, network_config
 
 SMALL = AxialConfig(layers=2, width=16, heads=2, key_size=8, hidden=32)
 VARIANTS = [
@@ -242,8 +242,10 @@ def test_bad_settings_are_refused(bad):
 
 def test_known_by_name_and_through_json():
     config = VARIANTS[-1]
-    assert config_from_json(config_to_json(config)) == config
-    assert config_from_json({"net": "axial"}) == AxialConfig()
+    assert NetConfig.from_json(config.to_json()) == config
+    assert network_config("axial") is AxialConfig
+    with pytest.raises(ConfigError, match="choose one of: axial"):
+        network_config("transformer")
     first, second, other = build_network(config, 1), build_network(config, 1), build_network(config, 2)
     assert isinstance(first, AxialNetwork)
     assert torch.equal(first.embed.weight, second.embed.weight)
@@ -266,7 +268,6 @@ def peak_mib(n):
 
     script = f"""
 import resource, torch
-from presage.networks.network import build_network, config_from_json, config_to_json
 from presage.networks.axial import AxialConfig, AxialNetwork
 torch.set_num_threads(1)
 network = AxialNetwork(AxialConfig(layers=1, width=16, heads=2, key_size=8, hidden=32))
@@ -281,3 +282,10 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 def test_prediction_memory_is_far_below_quadratic():
     """At n = 20000 one head's attention scores of one variable alone would take 1.5 GiB."""
     assert peak_mib(20_000) < 100
+
+
+def test_the_embedding_and_the_head_are_the_input_and_output_layers():
+    network = build_network(AxialConfig(layers=1, width=8, heads=2, key_size=4, hidden=16))
+    outer = {id(p) for layer in network.io_layers() for p in layer.parameters()}
+    names = {name.split(".")[0] for name, p in network.named_parameters() if id(p) in outer}
+    assert names == {"embed", "head"}

@@ -19,7 +19,7 @@ from presage.data.row_statistics import (
     winsorize,
 )
 from presage.errors import ConfigError
-from presage.networks.network import build_network, config_from_json, config_to_json
+from presage.networks.network import NetConfig, build_network
 from presage.networks.pair import PairConfig, PairNetwork
 
 SMALL = PairConfig(width=16, cell_width=8, rounds=3, blocks=1, outer=4, outer_intervened=4, triangle=8, heads=2)
@@ -184,9 +184,9 @@ def test_fixed_statistics_are_what_they_say():
 
 
 def test_config_travels_as_json_and_refuses_nonsense():
-    assert config_from_json(config_to_json(SMALL)) == SMALL
-    with pytest.raises(ConfigError, match="no setting 'depth'"):
-        config_from_json({"net": "pair", "depth": 3})
+    assert NetConfig.from_json(SMALL.to_json()) == SMALL
+    with pytest.raises(ConfigError, match="no field 'depth'"):
+        PairConfig.from_json({"depth": 3})
     with pytest.raises(ConfigError, match="width"):
         PairConfig(width=0)
     with pytest.raises(ConfigError, match="true or false"):

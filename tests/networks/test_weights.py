@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,6 +31,9 @@ class ToyNetwork(Network):
         self.config = config
         self.up = nn.Linear(1, config.width)
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def io_layers(self) -> Iterator[nn.Module]:
+        yield self.up
 
     def forward(self, x: Tensor, u: Tensor, missing: Tensor | None = None) -> Tensor:
         h = self.up(x[..., None]).mean(dim=1)  # [B, d, width]
@@ -69,7 +73,7 @@ def test_round_trip_keeps_weights_config_and_metadata(path: Path, network: ToyNe
     assert not loaded.training
     for name, tensor in network.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor)
-    assert read_metadata(path) == {**METADATA, "network": {"net": ToyConfig.net, "width": 6}}
+    assert read_metadata(path) == {**METADATA, "network": {"type": "ToyConfig", "width": 6}}
 
 
 def test_nothing_but_the_file_is_left_behind(path: Path) -> None:
@@ -133,13 +137,13 @@ def test_wrong_tensors_are_named_with_both_shapes(path: Path) -> None:
     [
         ({"format": "other"}, "not a Presage model"),
         ({"version": "99"}, "version 99; this Presage reads version 1"),
-        ({"network": json.dumps({"net": "no-such"})}, "no network 'no-such'"),
-        ({"network": json.dumps({"net": ToyConfig.net, "depth": 3})}, "no setting 'depth'"),
+        ({"network": json.dumps({"type": "NoSuch"})}, "no NetConfig of type 'NoSuch'"),
+        ({"network": json.dumps({"type": "ToyConfig", "depth": 3})}, "no field 'depth'"),
         ({"network": "{"}, "network entry is missing or damaged"),
         ({"metadata": "[]"}, "metadata entry is damaged"),
     ],
 )
-def test_foreign_headers_are_explained(path: Path, change: dict[str, str], sentence: str) -> None:
+def test_unusable_headers_are_explained(path: Path, change: dict[str, str], sentence: str) -> None:
     tensors, header = load_file(str(path)), header_of(path)
     rewrite(path, tensors, {**header, **change})
     with pytest.raises(ModelFileError, match=sentence):

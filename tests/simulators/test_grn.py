@@ -262,7 +262,7 @@ def test_kinetics_follow_the_options() -> None:
         ({"strength": ((3.0, 1.0),)}, "low <= high"),
         ({"half_response": "sometimes"}, "half_response"),
         ({"perturbation": "knockup"}, "perturbation"),
-        ({"signs": (1.0,)}, "sign rules"),
+        ({"signs": (1.0,)}, "SignRule"),
     ],
 )
 def test_bad_dynamics_are_refused(change: dict, message: str) -> None:

@@ -15,73 +15,80 @@ __all__ = ["register"]
 
 
 def train(
-    out: Annotated[Path, typer.Option("--out", help="The run folder: config, metrics, checkpoints, model, picture.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="Run folder: config, metrics, checkpoints, model, learning curve.")
+    ],
     domain: Annotated[
-        str, typer.Option(help="A name of `presage domains`, or a JSON file that holds a domain.")
-    ] = "scm",
-    net: Annotated[str, typer.Option(help="pair (ours) or axial (the paper's transformer).")] = "pair",
-    minutes: Annotated[float | None, typer.Option(help="Budget in minutes; the schedule is fitted to it.")] = None,
+        str | None, typer.Option(help="A name of `presage domains`, or a JSON file that holds a domain. Default: scm.")
+    ] = None,
+    net: Annotated[str | None, typer.Option(help="Network: pair (ours) or axial (the paper's transformer).")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Budget in minutes; the learning rate schedule is fitted to it.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Budget in steps instead.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
-    recipe: Annotated[str, typer.Option(help="ours, or paper: LAMB, n = 200, the paper's schedule.")] = "ours",
-    start: Annotated[
-        str | None,
-        typer.Option(
-            help="A model (name or file) whose weights the run begins with; without --config also its network."
-        ),
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder, if there is one.")] = False,
+    recipe: Annotated[
+        str | None, typer.Option(help="default, or paper: axial transformer, LAMB, n = 200, the paper's schedule.")
     ] = None,
-    blocks: Annotated[
-        int | None, typer.Option(help="Triangle blocks a round; a model to start with may have fewer.")
+    config: Annotated[
+        Path | None, typer.Option("--config", help="JSON file with any fields of a configuration, as in config.json.")
     ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="How often rows are read; a model to start with may read them less often.")
-    ] = None,
-    rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
-    precision: Annotated[str, typer.Option(help="fp32 or bf16 (checked on this machine first).")] = "fp32",
-    producers: Annotated[str, typer.Option(help="Who simulates: inline, processes or ray.")] = "inline",
-    workers: Annotated[int, typer.Option(help="How many producers.")] = 1,
-    threads: Annotated[int | None, typer.Option(help="Threads of one process (default: all cores).")] = None,
-    clock: Annotated[str, typer.Option(help="What minutes count: wall, or cpu on a shared machine.")] = "wall",
-    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
     settings: Annotated[
-        Path | None, typer.Option("--config", help="A config.json of an earlier run to start from.")
+        list[str] | None,
+        typer.Option("--set", help="One field of the configuration, for example net.width=96. Repeatable."),
     ] = None,
+    init_from: Annotated[
+        str | None,
+        typer.Option(help="A model (name or file) to initialise weights from; also sets the network by default."),
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32, or bf16 (tested on this machine first).")] = None,
+    producers: Annotated[str | None, typer.Option(help="Where data is simulated: inline, processes or ray.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes or Ray actors that simulate.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of one process. Default: all cores.", min=1)] = None,
+    clock: Annotated[
+        str | None, typer.Option(help="Time that --minutes counts: wall, or cpu on a shared machine.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of weights and data.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the configuration as JSON and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a network on a domain.
 
-    Work is never lost: a checkpoint is written every few minutes, and on Ctrl-C; --resume goes on from it. Several
+    The configuration is built in layers: defaults, then --recipe, then --config, then --set, then the other flags.
+    Later layers win. A checkpoint is written every few minutes and on Ctrl-C; --resume continues from it. Several
     devices: torchrun --nproc-per-node 2 -m presage train ...
 
-    Example: presage train --domain rff --out runs/rff --minutes 30
+    Example: presage train --domain rff --out runs/rff --minutes 30 --set net.blocks=3
     """
     import torch
 
     from presage.training.loop import Trainer
 
     if threads is not None:
-        torch.set_num_threads(max(1, threads))
-    config = _config(
-        out=out,
-        resume=resume,
-        settings=settings,
-        recipe=recipe,
-        domain=domain,
-        net=net,
-        budget={"minutes": minutes, "steps": steps},
-        options={"precision": precision, "clock": clock, "seed": seed},
-        producers=producers,
-        workers=workers,
-        start=start,
-        growth={"blocks": blocks, "rounds": rounds},
-        rate=rate,
-    )
-    trainer = Trainer(config, out, resume=resume)
+        torch.set_num_threads(threads)
+    flags = {
+        "domain": domain,
+        "net": net,
+        "minutes": minutes,
+        "steps": steps,
+        "precision": precision,
+        "clock": clock,
+        "seed": seed,
+        "init_from": init_from,
+        "optim": {"lr": lr},
+        "buffer": {"producers": producers, "workers": workers},
+    }
+    built = _config(out, resume, recipe, config, settings or [], flags)
+    if dry_run:
+        print(json.dumps(built.to_json(), indent=2))
+        return
+    trainer = Trainer(built, out, resume=resume)
     result: dict[str, Any] = {}
-    with _Bar(trainer.distributed.leads) as bar:
+    with _ProgressBar(trainer.distributed.leads) as bar:
 
         def report(event: dict[str, Any]) -> None:
-            bar.show(event, trainer.spent())
+            bar.show(event, trainer.budget_used())
             result.update(event)
 
         trainer.report = report
@@ -90,7 +97,7 @@ def train(
         return
     _draw_curve(out)
     if trainer.stopping:
-        print(f"stopped at step {trainer.progress.step}; go on with: presage train --out {out} --resume")
+        print(f"stopped at step {trainer.progress.step}; continue with: presage train --out {out} --resume")
     elif as_json:
         print(json.dumps({"model": str(path), **{k: v for k, v in result.items() if k not in ("event", "path")}}))
     else:
@@ -99,72 +106,51 @@ def train(
 
 
 def _config(
-    *,
-    out: Path,
-    resume: bool,
-    settings: Path | None,
-    recipe: str,
-    domain: str,
-    net: str,
-    budget: dict[str, Any],
-    options: dict[str, Any],
-    producers: str,
-    workers: int,
-    start: str | None,
-    growth: dict[str, int | None],
-    rate: float | None,
+    out: Path, resume: bool, recipe: str | None, file: Path | None, settings: list[str], flags: dict[str, Any]
 ) -> TrainConfig:
-    """The configuration of the folder when resuming, else the one the options describe."""
-    import dataclasses
-
-    from presage.data.settings import BufferConfig
-    from presage.domain.catalog import open_domain
+    """The configuration of all layers; that of the run itself takes the recipe's place when it is resumed."""
     from presage.errors import ConfigError
-    from presage.inference.hub import BUNDLED, SUFFIX, load_model
-    from presage.networks.network import config_from_json
-    from presage.networks.pair import PairConfig
-    from presage.training.config import TrainConfig, paper_recipe
+    from presage.training.export import check_resumable, read_config
+    from presage.training.layering import build_config, parse_settings, read_layer
 
-    again = resume and (out / "config.json").exists()
-    if again:
-        settings = out / "config.json"
-    budget = {name: value for name, value in budget.items() if value is not None}
-    if settings is not None:
-        try:
-            config = TrainConfig.from_json(json.loads(settings.read_text()))
-        except (OSError, json.JSONDecodeError) as error:
-            raise ConfigError(f"cannot read the configuration {settings}: {error}") from error
-        if budget:
-            config = dataclasses.replace(config, **{"minutes": None, "steps": None, **budget})
-    elif not budget:
-        raise ConfigError("give a budget: --minutes 30, or --steps 10000")
-    elif recipe == "paper":
-        config = paper_recipe(domain, **budget, **options)
-    elif recipe == "ours":
-        config = TrainConfig(domain=open_domain(domain), net=config_from_json({"net": net}), **budget, **options)
-        buffer: Any = {**dataclasses.asdict(config.buffer), "producers": producers, "workers": workers}
-        config = dataclasses.replace(config, buffer=BufferConfig(**buffer))
-    else:
-        raise ConfigError(f"the recipe must be ours or paper, not {recipe!r}")
-    if again:
-        return config
-    if rate is not None:
-        config = dataclasses.replace(config, optim=dataclasses.replace(config.optim, lr=rate))
-    if start is not None:
-        file = BUNDLED / f"{start}{SUFFIX}"
-        # A configuration says which network it wants, which may be larger; otherwise it is the model's own.
-        network = config.net if settings is not None else load_model(start).network.config
-        config = dataclasses.replace(config, init_from=str(file if file.is_file() else start), net=network)
-    asked: dict[str, Any] = {name: value for name, value in growth.items() if value is not None}
-    if asked:
-        if not isinstance(config.net, PairConfig):
-            raise ConfigError(f"only the pair network has {' and '.join(asked)}")
-        config = dataclasses.replace(config, net=dataclasses.replace(config.net, **asked))
+    given: dict[str, Any] = {}
+    for name, value in flags.items():
+        if isinstance(value, dict):
+            value = {key: item for key, item in value.items() if item is not None} or None
+        if value is not None:
+            given[name] = value
+    if "steps" in given and "minutes" in given:
+        raise ConfigError("give a budget: either --minutes or --steps, not both")
+    stored: TrainConfig | None = None
+    if resume and (out / "config.json").exists():
+        if recipe is not None:
+            raise ConfigError("--recipe cannot be combined with --resume; the run keeps its configuration")
+        stored = read_config(out)
+    layers = [{} if file is None else read_layer(file), parse_settings(settings), given]
+    for layer in layers:
+        if layer.get("init_from") is not None:
+            layer["init_from"] = _model_file(str(layer["init_from"]))
+    config = build_config(*layers, recipe=recipe or "default", stored=stored)
+    if stored is not None:
+        check_resumable(stored, config)
+    if flags["clock"] is not None and config.minutes is None:
+        raise ConfigError("--clock says which time --minutes counts, but the budget of this run is a number of steps")
     return config
 
 
-class _Bar:
-    """A live line with loss, rate, remaining time and validation; silent when nobody watches."""
+def _model_file(name: str) -> str:
+    """The file of a model given by the name of a bundled one, by file or by run folder."""
+    from presage.errors import ConfigError
+    from presage.inference.hub import BUNDLED, SUFFIX
+
+    for path in (BUNDLED / f"{name}{SUFFIX}", Path(name), Path(name) / f"model{SUFFIX}"):
+        if path.is_file():
+            return str(path)
+    raise ConfigError(f"there is no model {name!r} to initialise from; give a bundled name, a file or a run folder")
+
+
+class _ProgressBar:
+    """A live line with loss, learning rate, remaining time and validation; silent unless stderr is a terminal."""
 
     def __init__(self, leads: bool) -> None:
         from rich.console import Console
@@ -183,22 +169,22 @@ class _Bar:
         self.task = self.progress.add_task("training", total=1.0, text="")
         self.scores = ""
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> _ProgressBar:
         self.progress.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
-    def show(self, event: dict[str, Any], spent: float) -> None:
-        """Draw what the trainer reports."""
+    def show(self, event: dict[str, Any], budget_used: float) -> None:
+        """Show an event of the trainer."""
         if event["event"] == "validation":
             kind = next(end for end in ("", "_int", "_obs") if f"auprc{end}" in event)
             self.scores = f"  AUPRC {event[f'auprc{kind}']:.3f}  F1 {event[f'f1{kind}']:.3f}"
         elif event["event"] == "step":
             pace = event["datasets"] / max(event["minutes"] * 60.0, 1e-9)
-            text = f"loss {event['loss']:.4f}  rate {event['rate']:.1e}  {pace:.0f} datasets/s{self.scores}"
-            self.progress.update(self.task, completed=min(spent, 1.0), text=text)
+            text = f"loss {event['loss']:.4f}  lr {event['lr']:.1e}  {pace:.0f} datasets/s{self.scores}"
+            self.progress.update(self.task, completed=min(budget_used, 1.0), text=text)
 
 
 def _draw_curve(folder: Path) -> None:

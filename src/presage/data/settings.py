@@ -1,21 +1,22 @@
-"""What a training batch shows and what the training buffer keeps."""
+"""Configuration of the rows of a training batch and of the replay buffer."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from presage.errors import ConfigError
+from presage.config import Config, param, register
 
 __all__ = ["BufferConfig", "RowsConfig"]
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class RowsConfig:
-    """How many rows a training batch shows, and of which kind; all drawn once for each batch.
+class RowsConfig(Config):
+    """How many rows the datasets of a training batch have, and of which kind; all sampled once for each batch.
 
     n: smallest and largest number of rows, log-uniform in between; equal ends fix it (the paper: 200).
     max_cells: upper limit of rows times variables, which lowers the largest n of wide tables; 0 sets none.
@@ -25,31 +26,12 @@ class RowsConfig:
     missing_share: smallest and largest share of cells that are missing there.
     """
 
-    n: tuple[int, int] = (60, 600)
-    max_cells: int = 0
-    interventional_probability: float = 0.5
-    interventional_share: tuple[float, float] = (0.05, 0.6)
-    missing_probability: float = 0.0
-    missing_share: tuple[float, float] = (0.02, 0.3)
-
-    def __post_init__(self) -> None:
-        for name in ("n", "interventional_share", "missing_share"):
-            value = getattr(self, name)
-            if not isinstance(value, (tuple, list)) or len(value) != 2 or not all(_is_number(end) for end in value):
-                raise ConfigError(f"RowsConfig.{name} must be a pair (smallest, largest), not {value!r}")
-            if value[0] > value[1]:
-                raise ConfigError(f"RowsConfig.{name} must not end below its start: {value!r}")
-            object.__setattr__(self, name, tuple(value))  # JSON has no tuples
-        if any(int(end) != end or end < 1 for end in self.n):
-            raise ConfigError(f"RowsConfig.n must hold whole numbers of at least 1, not {self.n!r}")
-        for name in ("interventional_probability", "missing_probability"):
-            value = getattr(self, name)
-            if not _is_number(value) or not 0.0 <= value <= 1.0:
-                raise ConfigError(f"RowsConfig.{name} must lie between 0 and 1, not {value!r}")
-        if not 0.0 <= self.interventional_share[0] <= self.interventional_share[1] <= 1.0:
-            raise ConfigError(f"RowsConfig.interventional_share must lie in [0, 1], not {self.interventional_share!r}")
-        if not 0.0 <= self.missing_share[0] <= self.missing_share[1] < 1.0:
-            raise ConfigError(f"RowsConfig.missing_share must lie in [0, 1), not {self.missing_share!r}")
+    n: tuple[int, int] = param((60, 600), ge=1, ordered=True)
+    max_cells: int = param(0, ge=0)
+    interventional_probability: float = param(0.5, ge=0, le=1)
+    interventional_share: tuple[float, float] = param((0.05, 0.6), ge=0, le=1, ordered=True)
+    missing_probability: float = param(0.0, ge=0, le=1)
+    missing_share: tuple[float, float] = param((0.02, 0.3), ge=0, lt=1, ordered=True)
 
     def stored(self, factor: float) -> tuple[int, int]:
         """Observational and interventional rows a stored dataset holds.
@@ -89,41 +71,30 @@ class RowsConfig:
         return n, n_interventional, _between(self.missing_share, missing) if holey < self.missing_probability else 0.0
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class BufferConfig:
-    """How many datasets are kept, how often each is shown, and who makes them.
+class BufferConfig(Config):
+    """How many datasets the replay buffer keeps, how often each is sampled, and where they are simulated.
 
     capacity: datasets kept for each d (never fewer than a batch); 0 keeps none and simulates every batch for its step.
     rows_factor: stored rows over the rows of an average batch; see `RowsConfig.stored`.
-    reuse: how often a dataset is shown on average before it leaves the buffer. The buffer starts with one batch and
-        grows from there, so that the first draws wait for nothing else. Inline producers simulate only what is shown:
-        (1 - exp(-reuse)) / reuse datasets for each one drawn, which is 0.63 at 1, 0.43 at 2 and 0.25 at 4.
-    producers: "inline", "processes" or "ray"; workers: how many of the latter two.
+    reuse: how often a dataset is sampled on average before it leaves the buffer. The buffer starts with one batch and
+        grows from there, so that the first batches do not wait for a full buffer. Inline producers simulate only what
+        is sampled: (1 - exp(-reuse)) / reuse datasets for each one sampled, which is 0.63 at 1, 0.43 at 2, 0.25 at 4.
+    producers: "inline" (in the training process), "processes" or "ray"; workers: how many of the latter two.
     """
 
-    capacity: int = 200
-    rows_factor: float = 4.0
-    reuse: float = 1.0
+    capacity: int = param(200, ge=0)
+    rows_factor: float = param(4.0, ge=1)
+    reuse: float = param(1.0, ge=1)
     producers: Literal["inline", "processes", "ray"] = "inline"
-    workers: int = 1
+    workers: int = param(1, ge=1)
 
-    def __post_init__(self) -> None:
-        for name, lowest in (("capacity", 0), ("workers", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
-                raise ConfigError(f"BufferConfig.{name} must be a whole number of at least {lowest}, not {value!r}")
+    def check(self) -> None:
         if self.capacity == 0 and (self.producers != "inline" or self.reuse != 1.0):
-            raise ConfigError("BufferConfig.capacity 0 simulates every batch anew: it needs inline producers, reuse 1")
-        for name in ("rows_factor", "reuse"):
-            value = getattr(self, name)
-            if not _is_number(value) or not 1.0 <= value < math.inf:
-                raise ConfigError(f"BufferConfig.{name} must be a number of at least 1, not {value!r}")
-        if self.producers not in ("inline", "processes", "ray"):
-            raise ConfigError(f"BufferConfig.producers must be inline, processes or ray, not {self.producers!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+            raise self.fail("capacity", "0 simulates every batch anew: it needs inline producers and reuse 1")
+        if self.producers == "inline" and self.workers != 1:
+            raise self.fail("workers", f"must be 1 for inline producers, not {self.workers}; use producers 'processes'")
 
 
 def _between(ends: tuple[float, float], at: float) -> float:

@@ -12,7 +12,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, overload
 
-from presage.config import from_json
 from presage.domain.domain import Domain, ScmDomain
 from presage.errors import ConfigError
 from presage.graphs.random import (
@@ -29,7 +28,7 @@ from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
 from presage.simulators.noise import Heteroscedastic, Homoscedastic, Noise
 from presage.types import Batch, Dataset
 
-__all__ = ["SHIFTS", "domains", "get_domain", "open_domain", "simulate", "summary"]
+__all__ = ["SHIFTS", "domain_name", "domains", "get_domain", "open_domain", "simulate", "summary"]
 
 SHIFTS = ("graph", "mechanism", "noise")
 """Parts of a domain that can be shifted on their own; all of them together are the domain's -ood."""
@@ -162,23 +161,30 @@ def get_domain(name: str | Domain) -> Domain:
     return _make(*names[name])
 
 
+def domain_name(domain: Domain) -> str | None:
+    """The name of a domain, or None if it is a custom one."""
+    return next(
+        (
+            name
+            for name in domains()
+            if (name.startswith("grn") == (domain.kind == "counts")) and get_domain(name) == domain
+        ),
+        None,
+    )
+
+
 def open_domain(name: str) -> Domain:
     """The domain of a name, or of a JSON file as `presage domains NAME --json` prints it."""
     if name in _names() or not name.endswith(".json"):
         return get_domain(name)
-    for name_ in ("grn", "general"):  # registers their components for `from_json`
-        get_domain(name_)
     try:
-        domain = from_json(json.loads(Path(name).read_text(encoding="utf-8")))
+        return Domain.from_json(json.loads(Path(name).read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"cannot read the domain file {name}: {(error.strerror or str(error)).lower()}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error} (`presage domains rff --json` prints an example)") from error
     except ValueError as error:
-        if isinstance(error, ConfigError):
-            raise ConfigError(f"{name}: {error}") from error
         raise ConfigError(f"the domain file {name} is not valid JSON: {error}") from error
-    if not isinstance(domain, Domain):
-        raise ConfigError(f"{name} does not hold a domain; `presage domains rff --json` prints an example")
-    return domain
 
 
 @overload

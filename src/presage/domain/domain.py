@@ -1,4 +1,4 @@
-"""What a domain is: a frozen dataclass that samples batches of (graph, data)."""
+"""A domain is a frozen configuration that samples batches of (graph, data)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from presage.config import Component, readable, register
+from presage.config import Component, param, readable, register
 from presage.errors import ConfigError
 from presage.graphs.random import GraphModel
 from presage.rng import Stream, generator
@@ -23,7 +23,7 @@ __all__ = ["Domain", "ScmDomain", "check_size"]
 
 
 def check_size(*, d: int, n: int, n_interventional: int, size: int) -> None:
-    """Say what is wrong with a requested size."""
+    """Raise `ConfigError` for a size that makes no sense."""
     for name, value, least in (("d", d, 1), ("n", n, 1), ("n_interventional", n_interventional, 0), ("size", size, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
@@ -37,7 +37,12 @@ class Domain(Component, ABC):
 
     kind: ClassVar[Kind] = "real"
     acyclic: ClassVar[bool] = True
-    """Whether training asks the network for acyclic answers (the paper: yes for SCMs, no for genes)."""
+    """Whether the true graphs are acyclic (the paper: yes for SCMs, no for genes)."""
+
+    @classmethod
+    def import_subclasses(cls) -> None:
+        import presage.domain.general
+        import presage.domain.genes  # noqa: F401 - both register themselves; most callers need neither
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
@@ -95,18 +100,12 @@ class Domain(Component, ABC):
 @register
 @dataclass(frozen=True, kw_only=True)
 class ScmDomain(Domain):
-    """Structural causal models: each dataset draws one of each kind of part, uniformly."""
+    """Structural causal models: each dataset draws one component of each kind, uniformly."""
 
-    graphs: tuple[GraphModel, ...]
-    mechanisms: tuple[Mechanism, ...]
-    noises: tuple[Noise, ...]
+    graphs: tuple[GraphModel, ...] = param(min_length=1)
+    mechanisms: tuple[Mechanism, ...] = param(min_length=1)
+    noises: tuple[Noise, ...] = param(min_length=1)
     interventions: Interventions = Interventions()
-
-    def check(self) -> None:
-        for name, kind in (("graphs", GraphModel), ("mechanisms", Mechanism), ("noises", Noise)):
-            parts = getattr(self, name)
-            if not isinstance(parts, tuple) or not parts or not all(isinstance(part, kind) for part in parts):
-                raise ConfigError(f"{name} must be a tuple of at least one {kind.__name__}")
 
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         graph = _choose(rng, self.graphs).sample(rng, d)

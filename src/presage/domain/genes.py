@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from presage.config import register
+from presage.config import param, register
 from presage.domain.domain import Domain
-from presage.errors import ConfigError
 from presage.graphs.random import ErdosRenyi, GraphModel, ScaleFreeOut
 from presage.graphs.regulatory import NetworkSigns, RegulatorySubgraph, Subgraph
 from presage.simulators.grn import Dynamics, design_cells, simulate_expression
@@ -33,15 +32,9 @@ class GeneDomain(Domain):
     kind: ClassVar[Kind] = "counts"
     acyclic: ClassVar[bool] = False
 
-    graphs: tuple[GraphModel, ...]
+    graphs: tuple[GraphModel, ...] = param(min_length=1)
     dynamics: Dynamics = _TRAINING
-    platforms: tuple[Platform, ...] = (PLATFORMS["10x-chromium"],)
-
-    def check(self) -> None:
-        for name, kind in (("graphs", GraphModel), ("platforms", Platform)):
-            parts = getattr(self, name)
-            if not isinstance(parts, tuple) or not parts or not all(isinstance(part, kind) for part in parts):
-                raise ConfigError(f"{name} must be a tuple of at least one {kind.__name__}")
+    platforms: tuple[Platform, ...] = param((PLATFORMS["10x-chromium"],), min_length=1)
 
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         model = self.graphs[int(rng.integers(len(self.graphs)))]

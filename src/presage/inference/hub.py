@@ -41,7 +41,6 @@ class Model:
     """A trained network together with what it needs to know about values and what is known about it."""
 
     def __init__(self, network: Network, metadata: Mapping[str, Any], *, keep_diagonal: bool = False) -> None:
-        from presage.networks.network import config_to_json
         from presage.report.card import make_card
 
         self.network = network
@@ -55,7 +54,7 @@ class Model:
         self.temperature = _temperature(metadata.get("temperature"), self.name)
         self._keep_diagonal = keep_diagonal
         parameters = sum(parameter.numel() for parameter in network.parameters())
-        self.card: ModelCard = make_card(metadata, config_to_json(network.config), parameters)
+        self.card: ModelCard = make_card(metadata, network.config.to_json(), parameters)
 
     def probabilities(
         self,
@@ -99,7 +98,7 @@ class Model:
         return self._sigmoid(self._predict(prepared, rows))
 
     def _predict(self, prepared: Prepared, rows: int | None) -> np.ndarray:
-        _refuse_what_cannot_fit(prepared.x.shape[1], _bytes_per_pair(self.network), _available_memory())
+        _refuse_what_cannot_fit(prepared.x.shape[1], self.network.bytes_per_pair(), _available_memory())
         try:
             logits = self.network.predict(*prepared, rows=rows)
         except (MemoryError, RuntimeError) as error:
@@ -125,14 +124,6 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {self.kind}, {self.card.parameters:,} parameters)"
-
-
-def _bytes_per_pair(network: Network) -> float:
-    """About how much working memory a pair network takes for each ordered pair of variables (measured); else 0."""
-    config: Any = network.config
-    if config.net != "pair":
-        return 0.0
-    return 4.0 * (1.2 * (config.outer**2 + config.outer_intervened**2) + 17.0 * config.width)
 
 
 def _available_memory() -> float | None:
@@ -283,6 +274,7 @@ def models() -> pd.DataFrame:
     """The bundled models: name, kind, parameters, megabytes, network and a line about each."""
     import pandas as pd
 
+    from presage.networks.network import NetConfig
     from presage.networks.weights import read_metadata
 
     rows = []
@@ -294,7 +286,7 @@ def models() -> pd.DataFrame:
             {
                 "name": name,
                 "kind": data.get("kind", "real"),
-                "network": data["network"].get("net", ""),
+                "network": NetConfig.from_json(data["network"]).net,
                 "megabytes": round(path.stat().st_size / 1e6, 2),
                 "about": str(notes.get("about", "")),
             }

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from presage.config import Config, register
 from presage.errors import ConfigError
 from presage.graphs.ops import is_acyclic
 
@@ -17,8 +18,9 @@ __all__ = ["Knowledge"]
 Edge = tuple[str, str]
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class Knowledge:
+class Knowledge(Config):
     """Background knowledge about variables, by name.
 
     required: edges (cause, effect) that exist. forbidden: edges that do not.
@@ -34,7 +36,7 @@ class Knowledge:
     tiers: Sequence[Sequence[str]] = ()
     roots: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         set_ = object.__setattr__
         set_(self, "required", _edges(self.required, "required"))
         set_(self, "forbidden", _edges(self.forbidden, "forbidden"))
@@ -98,36 +100,17 @@ class Knowledge:
         [[0.0, 1.0], [0.0, 0.0]]
         """
         required, forbidden = self.masks(names, acyclic)
-        return np.where(required, 1.0, np.where(forbidden, 0.0, probabilities))
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
-        return {
-            "required": [list(edge) for edge in self.required],
-            "forbidden": [list(edge) for edge in self.forbidden],
-            "tiers": [list(tier) for tier in self.tiers],
-            "roots": list(self.roots),
-        }
-
-    @staticmethod
-    def from_json(data: Any) -> Knowledge:
-        """Back from `to_json`; unknown keys are refused by name."""
-        if not isinstance(data, dict):
-            raise ConfigError("background knowledge must be a JSON object with required, forbidden, tiers or roots")
-        extra = sorted(set(data) - {"required", "forbidden", "tiers", "roots"})
-        if extra:
-            raise ConfigError(f"background knowledge has no {extra[0]!r}; it has required, forbidden, tiers and roots")
-        return Knowledge(**data)
+        known: np.ndarray = np.where(required, 1.0, np.where(forbidden, 0.0, probabilities))
+        return known
 
 
 def _reachable(graph: np.ndarray) -> np.ndarray:
     """[d, d] bool: whether a path of at least one edge leads from row to column."""
-    reach = graph.copy()
-    while True:
-        further = reach | (reach.astype(np.float32) @ graph.astype(np.float32) > 0)
-        if (further == reach).all():
-            return reach
-        reach = further
+    import networkx as nx
+
+    closure = nx.transitive_closure(nx.from_numpy_array(graph, create_using=nx.DiGraph))
+    reachable: np.ndarray = nx.to_numpy_array(closure, nodelist=range(len(graph))) > 0
+    return reachable
 
 
 def _sequence(value: Any, what: str) -> Sequence[Any]:

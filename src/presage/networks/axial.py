@@ -2,16 +2,15 @@
 
 Every cell (x, u) becomes a vector of `width`; L layers follow, each attending over the d variables, then over the
 n rows, with a feed-forward part after either. Max-pooling over rows leaves one vector per variable, from which two
-embeddings per variable and an inner product per ordered pair give the logits. Nothing depends on the order of rows
-or on the names of variables, and n and d may be anything from 1 on.
+embeddings per variable and an inner product per ordered pair give the logits. The network is invariant to the order of
+rows and equivariant to the order of variables; n and d may be any numbers of at least 1.
 
-Missing cells enter with the value 0, the mean of a standardized variable. The paper's network is told no more than
-that; with `missing_input=True` it also gets the mask as a third input of its cells.
+Missing cells have the value 0, the mean of a standardized variable. With `missing_input=True` the mask of missing cells
+is a third input; the paper's network has no such input.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
@@ -20,53 +19,39 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from presage.errors import ConfigError, DataError
+from presage.config import param
+from presage.errors import DataError
 from presage.networks.network import NetConfig, Network, register_network
 
 __all__ = ["AxialConfig", "AxialNetwork"]
 
 CELLS_AT_ONCE = 16_384
-"""How many cells `predict` works on at a time unless told otherwise: a few tens of MiB of activations."""
+"""How many cells `predict` processes at a time by default: a few tens of MiB of activations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AxialConfig(NetConfig):
     """Sizes of the paper's network, and the variants of its ablation.
 
-    axes: "both" alternates attention over variables and rows; "d" or "n" spends all 2L sublayers on one of them.
+    axes: "both" alternates attention over variables and rows; with "d" or "n" all 2L sublayers attend over one axis.
     head: "inner" is the scaled inner product of unit vectors; "relational" a tanh layer over both embeddings.
     out_width: length of the two embeddings per variable; None means `width`.
     """
 
     net: ClassVar[str] = "axial"
 
-    layers: int = 8
-    width: int = 128
-    heads: int = 8
-    key_size: int = 32
-    hidden: int = 512
-    dropout: float = 0.0
+    layers: int = param(8, ge=1)
+    width: int = param(128, ge=1)
+    heads: int = param(8, ge=1)
+    key_size: int = param(32, ge=1)
+    hidden: int = param(512, ge=1)
+    dropout: float = param(0.0, ge=0, lt=1)
     axes: Literal["both", "d", "n"] = "both"
     head: Literal["inner", "relational"] = "inner"
-    out_width: int | None = None
+    out_width: int | None = param(None, ge=1)
     log_scale_start: float = 2.0
     bias_start: float = -3.0
     missing_input: bool = False
-
-    def __post_init__(self) -> None:
-        sizes = {"layers": self.layers, "width": self.width, "heads": self.heads, "key_size": self.key_size}
-        sizes |= {"hidden": self.hidden, "out_width": self.width if self.out_width is None else self.out_width}
-        for name, size in sizes.items():
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise ConfigError(f"{name} of the axial network must be a whole number of at least 1, not {size!r}")
-        if not 0.0 <= self.dropout < 1.0:
-            raise ConfigError(f"dropout must be at least 0 and below 1, not {self.dropout!r}")
-        if self.axes not in ("both", "d", "n"):
-            raise ConfigError(f"axes must be 'both', 'd' or 'n', not {self.axes!r}")
-        if self.head not in ("inner", "relational"):
-            raise ConfigError(f"head must be 'inner' or 'relational', not {self.head!r}")
-        if not (math.isfinite(self.log_scale_start) and math.isfinite(self.bias_start)):
-            raise ConfigError("log_scale_start and bias_start must be finite numbers")
 
     @property
     def sublayer_axes(self) -> tuple[str, ...]:
@@ -75,7 +60,7 @@ class AxialConfig(NetConfig):
 
 
 def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    """A linear map with Kaiming-uniform weights and no offset at the start."""
+    """A linear layer with Kaiming-uniform weights and zero bias."""
     layer = nn.Linear(inputs, outputs, bias=bias)
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
     if bias:
@@ -179,8 +164,12 @@ class AxialNetwork(Network):
             z = block.transform(z)
         return self.head(self.norm(z).amax(dim=1))
 
+    def io_layers(self) -> Iterator[nn.Module]:
+        """The embedding of cells and the head."""
+        yield from (self.embed, self.head)
+
     def activation_bytes(self, n: int, d: int) -> int:
-        """About what autograd keeps of one dataset: a dozen widths and the hidden layer in each of 2 L blocks."""
+        """Approximate memory that autograd keeps of one dataset: the sublayers' activations in each of 2 L blocks."""
         config = self.config
         sublayers = 2 * config.layers * (6 * config.width + 4 * config.heads * config.key_size + 2 * config.hidden)
         return 4 * n * d * sublayers
@@ -189,8 +178,8 @@ class AxialNetwork(Network):
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:
         """Edge logits [d, d] of one dataset [n, d] in evaluation mode, in memory linear in n.
 
-        The same numbers as `forward`, but only the cells themselves, [n, d, k], are kept whole. What attends over
-        variables runs in pieces of `rows` rows; what attends over rows runs a few variables at a time.
+        The same numbers as `forward`, but only the cells [n, d, k] are kept in memory as a whole. Attention over
+        variables runs on chunks of `rows` rows, attention over rows on a few variables at a time.
         """
         if x.ndim != 2 or min(x.shape) < 1:
             raise DataError(f"the values must be [n, d] with n and d of at least 1, not {tuple(x.shape)}")
@@ -204,7 +193,7 @@ class AxialNetwork(Network):
             for part in _slices(n, rows):
                 z[part] = self._cells(x[part], u[part], None if missing is None else missing[part])
             for block, axis in self._sublayers():
-                if axis == "n":  # a variable attends within itself, so its cells can be replaced at once
+                if axis == "n":  # attention stays within a variable, so its cells can be overwritten at once
                     for part in _slices(d, columns):
                         z[:, part] = block.attend(z[:, part].transpose(0, 1).contiguous()).transpose(0, 1)
                 for part in _slices(n, rows):

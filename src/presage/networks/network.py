@@ -1,24 +1,26 @@
 """What a network is: (values, masks) -> edge logits.
 
-A network is built from a frozen config dataclass (written as JSON into every checkpoint) and maps
+A network is built from a frozen configuration (written as JSON into every checkpoint) and maps
 
     x [B, n, d] float32 standardized values, u [B, n, d] intervention mask (0/1 or bool),
     missing [B, n, d] mask or None   ->   logits [B, d, d], where sigmoid(logits[b, i, j]) = P(i -> j)
 
-for any n, d >= 1. Row order never matters; permuting variables permutes the answer.
+for any n, d >= 1. The order of rows does not matter; permuting variables permutes the logits. A network also knows its
+own facts: which layers are input and output, and how much memory it takes.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from presage.config import Config, register
 from presage.data.encode import encode
 from presage.data.row_statistics import Columns
 from presage.errors import ConfigError
@@ -28,19 +30,23 @@ __all__ = [
     "Network",
     "Prediction",
     "build_network",
-    "config_from_json",
-    "config_to_json",
     "continuous_columns",
+    "network_config",
     "register_network",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetConfig:
+class NetConfig(Config):
     """Base of network configurations; subclasses hold exactly the fields their network accepts."""
 
     net: ClassVar[str] = ""
-    """The short name used in configs and on the command line."""
+    """The short name of the network on the command line and in lists of models."""
+
+    @classmethod
+    def import_subclasses(cls) -> None:
+        import presage.networks.axial
+        import presage.networks.pair  # noqa: F401 - both register themselves
 
 
 class Prediction(NamedTuple):
@@ -86,18 +92,26 @@ class Network(nn.Module, ABC):
         """All predictions for a batch; networks with further outputs or inputs override this."""
         return Prediction(self(x, u, missing))
 
+    @abstractmethod
+    def io_layers(self) -> Iterator[nn.Module]:
+        """The layers that read the input and those that write the logits; optimisers treat their matrices apart."""
+
     def warm_start(self, other: Network) -> None:
-        """Take the weights of a network of the same size, or of one this can grow from without another answer."""
+        """Take the weights of a network of the same size, or of one this can grow from without changing predictions."""
         if self.config != other.config:
             raise ConfigError(f"its network differs: {other.config} against {self.config}")
         self.load_state_dict(other.state_dict())
 
     def activation_bytes(self, n: int, d: int) -> int:
-        """About how much memory one dataset's activations take in training; batches are cut by it.
+        """Approximate memory of one dataset's activations in training; batches are split by it.
 
-        A network that does not say is taken to keep 256 numbers for every cell and every pair.
+        The default assumes 256 numbers for every cell and every ordered pair.
         """
         return 4 * 256 * (n * d + d * d)
+
+    def bytes_per_pair(self) -> float:
+        """Approximate working memory of `predict` for each ordered pair of variables; 0 if it is negligible."""
+        return 0.0
 
     def predict(self, x: Tensor, u: Tensor, missing: Tensor | None = None, rows: int | None = None) -> Tensor:
         """Edge logits [d, d] of one dataset [n, d] in evaluation mode, in memory linear in n at most.
@@ -126,42 +140,27 @@ class Network(nn.Module, ABC):
             self.train(training)
 
 
-_NETWORKS: dict[str, tuple[type[NetConfig], type[Network]]] = {}
+_NETWORKS: dict[type[NetConfig], type[Network]] = {}
 
 
 def register_network(config: type[NetConfig], network: type[Network]) -> None:
-    """Make a network known by its config's short name."""
-    _NETWORKS[config.net] = (config, network)
+    """Make a network and its configuration known."""
+    _NETWORKS[register(config)] = network
 
 
-def _lookup(net: str) -> tuple[type[NetConfig], type[Network]]:
-    import presage.networks.axial
-    import presage.networks.pair  # noqa: F401 - both register themselves
-
-    if net not in _NETWORKS:
-        raise ConfigError(f"there is no network {net!r}; choose one of: {', '.join(sorted(_NETWORKS))}")
-    return _NETWORKS[net]
+def network_config(net: str) -> type[NetConfig]:
+    """The configuration class of a network's short name."""
+    NetConfig.import_subclasses()
+    known = {config.net: config for config in _NETWORKS}
+    if net not in known:
+        raise ConfigError(f"there is no network {net!r}; choose one of: {', '.join(sorted(known))}")
+    return known[net]
 
 
 def build_network(config: NetConfig, seed: int = 0) -> Network:
     """A freshly initialised network; the same seed gives the same weights, and no global generator is left changed."""
-    network = _lookup(config.net)[1]
+    if type(config) not in _NETWORKS:
+        raise ConfigError(f"no network is registered for {type(config).__name__}; see register_network")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return network(config)  # type: ignore[arg-type]  # every network takes its own config
-
-
-def config_to_json(config: NetConfig) -> dict[str, Any]:
-    """Plain JSON data, with the network's name under "net"."""
-    return {"net": config.net, **dataclasses.asdict(config)}
-
-
-def config_from_json(data: dict[str, Any]) -> NetConfig:
-    """Back from `config_to_json`; unknown fields are refused by name."""
-    body = dict(data)
-    cls = _lookup(str(body.pop("net", "")))[0]
-    known = {spec.name for spec in dataclasses.fields(cls)}
-    extra = sorted(set(body) - known)
-    if extra:
-        raise ConfigError(f"the network {cls.net!r} has no setting {extra[0]!r}; it has: {', '.join(sorted(known))}")
-    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in body.items()})
+        return _NETWORKS[type(config)](config)  # every network takes its own config

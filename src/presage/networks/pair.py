@@ -8,12 +8,14 @@ Design and trials: docs/how-it-works.md. Shapes: B datasets, n rows, d variables
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
+from presage.config import param
 from presage.data.row_statistics import Columns, RowStatistics, cell_features, pair_features
 from presage.errors import ConfigError
 from presage.networks.network import (
@@ -36,7 +38,6 @@ __all__ = ["PairConfig", "PairNetwork"]
 
 GROWABLE = ("rounds", "blocks", "pair_z_scores", "add_row_scaled_view")
 """Fields that may be larger than in the network whose weights are taken; what is added starts at zero."""
-_FLAGS = ("pair_z_scores", "add_row_scaled_view", "column_kinds", "hidden_causes", "effects")
 VIEW_FIELDS = ("winsorize_sd", "row_clip_sd")
 """Fields that no weight depends on: they may differ from those of the network whose weights are taken."""
 
@@ -47,33 +48,33 @@ class PairConfig(NetConfig):
 
     net: ClassVar[str] = "pair"
 
-    width: int = 64
+    width: int = param(64, ge=1)
     """Channels of a pair."""
-    cell_width: int = 32
+    cell_width: int = param(32, ge=1)
     """Channels of a cell (one row of one variable)."""
-    rounds: int = 2
+    rounds: int = param(2, ge=1)
     """How often the rows are read; cells are updated in between."""
-    blocks: int = 2
+    blocks: int = param(2, ge=1)
     """Triangle blocks in each round."""
-    outer: int = 12
+    outer: int = param(12, ge=1)
     """Channels of each side of the outer-product means over all rows."""
-    outer_intervened: int = 8
+    outer_intervened: int = param(8, ge=1)
     """The same over the rows in which the first variable is intervened on."""
-    outer_hidden: int = 2
+    outer_hidden: int = param(2, ge=0)
     """Hidden width of the MLP after the outer-product means, in multiples of the width; 0 projects them linearly."""
-    triangle: int = 64
+    triangle: int = param(64, ge=1)
     """Channels of the triangle products, a quarter for each of the four kinds."""
-    heads: int = 4
+    heads: int = param(4, ge=1)
     """Mixtures of other variables' cells in a cell update."""
-    expand: int = 2
+    expand: int = param(2, ge=1)
     """Hidden width of the feed-forward parts over the width."""
-    cell_expand: int = 1
+    cell_expand: int = param(1, ge=1)
     """The same for the cells."""
     pair_z_scores: bool = False
     """Add z-scores of the pair statistics to the input features."""
-    winsorize_sd: float = 3.0
+    winsorize_sd: float = param(3.0, ge=0)
     """Values beyond this many standard deviations are winsorized before moments are computed; 0: off (counts)."""
-    row_clip_sd: float = 0.0
+    row_clip_sd: float = param(0.0, ge=0)
     """Rows with a value beyond this many standard deviations are scaled down as a whole, which preserves linear
     relations under heavy-tailed noise; 0: off."""
     add_row_scaled_view: bool = False
@@ -85,30 +86,17 @@ class PairConfig(NetConfig):
     effects: bool = False
     """Also predict the signed standardized effect of every edge, with its uncertainty."""
 
-    def __post_init__(self) -> None:
-        for spec in dataclasses.fields(self):
-            if (name := spec.name) in (*VIEW_FIELDS, *_FLAGS):
-                continue
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < (name != "outer_hidden"):
-                raise ConfigError(f"the pair network's {name} must be a whole number of at least 1, not {value!r}")
-        for name in _FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"the pair network's {name} must be true or false, not {getattr(self, name)!r}")
-        for name in VIEW_FIELDS:
-            value = getattr(self, name)
-            if not 0.0 <= value < float("inf"):
-                raise ConfigError(f"the pair network's {name} must be 0 or a number of deviations, not {value!r}")
+    def check(self) -> None:
         if self.row_clip_sd and not self.winsorize_sd:
-            raise ConfigError(
-                "the pair network's row_clip_sd counts deviations of winsorized values; set winsorize_sd above 0"
-            )
+            raise self.fail("row_clip_sd", "refers to winsorized values; set winsorize_sd above 0")
         if self.add_row_scaled_view and not self.row_clip_sd:
-            raise ConfigError("the pair network's add_row_scaled_view needs a row_clip_sd above 0")
+            raise self.fail("add_row_scaled_view", "needs a row_clip_sd above 0")
         if self.triangle % TRIANGLES:
-            raise ConfigError(f"triangle ({self.triangle}) must be a multiple of {TRIANGLES}, one share for each kind")
+            raise self.fail(
+                "triangle", f"must be a multiple of {TRIANGLES} (one share for each kind), not {self.triangle}"
+            )
         if self.cell_width % self.heads:
-            raise ConfigError(f"cell_width ({self.cell_width}) must be a multiple of heads ({self.heads})")
+            raise self.fail("cell_width", f"must be a multiple of heads ({self.heads}), not {self.cell_width}")
 
     @property
     def views(self) -> int:
@@ -198,6 +186,19 @@ class PairNetwork(Network):
         new[:, :few], new[:, many:] = old[:, :few], old[:, few:]
         state["cell_in.0.weight"] = new
         self.load_state_dict(state, strict=False)  # further rounds and blocks are missing in it
+
+    def io_layers(self) -> Iterator[nn.Module]:
+        """The layers that read cell and pair features, and the heads."""
+        yield from (self.cell_in[0], self.pair_in, self.head)
+        if self.config.hidden_causes:
+            yield self.head_confounded
+        if self.config.effects:
+            yield self.head_effect
+
+    def bytes_per_pair(self) -> float:
+        """Working memory of `predict` for each ordered pair (measured)."""
+        config = self.config
+        return 4.0 * (1.2 * (config.outer**2 + config.outer_intervened**2) + 17.0 * config.width)
 
     def activation_bytes(self, n: int, d: int) -> int:
         """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""

@@ -1,7 +1,7 @@
-"""Model files: one safetensors file holds the weights, the network's configuration and what training recorded.
+"""Model files: one safetensors file holds the weights, the network's configuration and the metadata of training.
 
-Nothing in such a file is executed. Every bit of it is covered by the checksum in its header, so a file that loads is
-the file that was saved; anything else is refused with a sentence that says what differs.
+Nothing in such a file is executed. A checksum in the header covers every byte, so that a damaged file is refused with a
+sentence that says what differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from presage.errors import ConfigError, ModelFileError
 from presage.files import atomic_write
-from presage.networks.network import Network, build_network, config_from_json, config_to_json
+from presage.networks.network import NetConfig, Network, build_network
 
 __all__ = ["FORMAT", "VERSION", "load_model_file", "read_metadata", "save_model"]
 
@@ -37,7 +37,7 @@ def save_model(
 ) -> None:
     """Write a network and its metadata (JSON data) to one file; the file appears whole or not at all.
 
-    float16 halves the file; weights are rounded to 11 bits once, and computed with in float32 after loading.
+    float16 halves the size of the file; weights are rounded to 11 bits and become float32 again when loaded.
     """
     from safetensors.torch import save
 
@@ -55,7 +55,7 @@ def save_model(
     header = {
         "format": FORMAT,
         "version": str(VERSION),
-        "network": json.dumps(config_to_json(network.config), sort_keys=True),
+        "network": json.dumps(network.config.to_json(), sort_keys=True),
         "metadata": json.dumps(dict(metadata)),
     }
     header["sha256"] = _digest(tensors, header)
@@ -64,7 +64,7 @@ def save_model(
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says about itself, without reading its weights (the checksum is not verified)."""
+    """The metadata of a model file and its network's configuration; weights are not read, the checksum not verified."""
     header = _header(Path(path))
     return {**_json(Path(path), header, "metadata"), "network": _json(Path(path), header, "network")}
 
@@ -72,7 +72,8 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
 def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, Any]]:
     """The network (in evaluation mode, float32) and the metadata of a file that `save_model` wrote.
 
-    Raises `ModelFileError` when the file is damaged, foreign, of another version, or does not fit its own network.
+    Raises `ModelFileError` when the file is damaged, not a model file, of another version, or does not fit
+    its own network.
     """
     path = Path(path)
     header = _header(path)
@@ -80,8 +81,8 @@ def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, An
     if _digest(tensors, header) != header.get("sha256"):
         raise ModelFileError(f"{path}: the checksum does not match, so the file is damaged; fetch or save it again")
     try:
-        network = build_network(config_from_json(_json(path, header, "network")))
-    except (ConfigError, TypeError) as error:
+        network = build_network(NetConfig.from_json(_json(path, header, "network")))
+    except ConfigError as error:
         raise ModelFileError(f"{path}: its network cannot be built here: {error}") from error
     _check_tensors(path, tensors, network.state_dict())
     network.load_state_dict(tensors)  # copies into float32 parameters, whatever the stored precision
@@ -116,7 +117,9 @@ def _header(path: Path) -> dict[str, str]:
         with safe_open(str(path), framework="pt") as file:
             header = file.metadata() or {}
     except (SafetensorError, OSError, ValueError) as error:
-        raise ModelFileError(f"{path}: not a whole safetensors file (truncated, damaged or foreign)") from error
+        raise ModelFileError(
+            f"{path}: not a whole safetensors file (truncated, damaged or of another format)"
+        ) from error
     if header.get("format") != FORMAT:
         raise ModelFileError(f"{path}: a safetensors file, but not a Presage model (its format is not {FORMAT!r})")
     if header.get("version") != str(VERSION):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from presage.config import from_json
 from presage.errors import ConfigError
 
 __all__ = ["ModelCard", "make_card"]
@@ -79,7 +78,7 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
 def _sizes(config: Any) -> dict[str, str]:
     """Numbers of variables and rows a run trained on, from its configuration if it has one."""
     try:
-        variables = ", ".join(str(d) for d, _ in config["sizes"])
+        variables = ", ".join(str(d) for d, _ in config["variable_counts"])
         low, high = config["rows"]["n"]
     except (TypeError, KeyError, ValueError):
         return {}
@@ -118,11 +117,10 @@ def _inline(value: Any) -> str:
 
 
 def _domain_lines(data: Mapping[str, Any]) -> list[str]:
-    import presage.domain.catalog
-    import presage.domain.genes  # noqa: F401 - the parts of domains register themselves
+    from presage.domain.domain import Domain
 
     try:
-        domain = from_json(dict(data))
-    except (ConfigError, TypeError):  # a part of somebody's own that is not importable here
+        domain = Domain.from_json(data)
+    except ConfigError:  # a user's own component that is not importable here
         return _block(data)
     return ["```", *str(domain).splitlines(), "```"]

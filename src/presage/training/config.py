@@ -1,184 +1,159 @@
-"""The configuration of a training run: frozen, keyword-only, written as JSON into every run folder and model."""
+"""The configuration of a training run, written as JSON into every run folder and model, and the two recipes."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import presage.domain.general
-import presage.domain.genes  # noqa: F401
-from presage.config import from_json, to_json
+from presage.config import Config, param, register
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.domain.catalog import get_domain
 from presage.domain.domain import Domain
 from presage.errors import ConfigError
-from presage.networks.network import NetConfig, config_from_json, config_to_json
+from presage.networks.network import NetConfig, network_config
 from presage.networks.pair import PairConfig
 
-__all__ = ["DualConfig", "OptimConfig", "TrainConfig", "ValidationConfig", "paper_recipe"]
+__all__ = ["RECIPES", "DualConfig", "OptimConfig", "TrainConfig", "ValidationConfig", "default_recipe", "paper_recipe"]
 
 
-def _require(condition: bool, sentence: str) -> None:
-    if not condition:
-        raise ConfigError(sentence)
+MIN_OOD_DATASETS = 100
+"""Fewer datasets do not determine the out-of-distribution check."""
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class OptimConfig:
+class OptimConfig(Config):
     """How weights are updated.
 
-    name: "muon" (matrices by Muon, the rest by AdamW), "adamw", or "lamb" (the paper's).
-    lr: peak learning rate; for muon it applies to all parts, as its updates are scaled to AdamW's size.
-    schedule: "cosine" to zero over the budget, or "steps": a tenth of the rate after two thirds of it (the paper's).
-    ema_half_life: half-life, in steps, of the exponential moving average of the weights that is validated and released.
+    name: "muon" (Muon for inner matrices, AdamW for all other parameters), "adamw", or "lamb" (the paper's).
+    lr: peak learning rate; with muon it applies to all parameters, as Muon's updates are scaled to AdamW's size.
+    warmup: steps of linear warm-up. clip: largest norm of the gradient.
+    schedule: "cosine" to zero over the budget, or "steps": a tenth of the peak after two thirds of it (the paper's).
+    ema_half_life: half-life, in steps, of the exponential moving average of the weights that is validated and
+    released; 0 turns it off.
     """
 
     name: Literal["muon", "adamw", "lamb"] = "muon"
-    lr: float = 4e-3
-    warmup: int = 200
+    lr: float = param(4e-3, gt=0, lt=1)
+    warmup: int = param(200, ge=0)
     schedule: Literal["cosine", "steps"] = "cosine"
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    ema_half_life: float = 200.0
-
-    def __post_init__(self) -> None:
-        _require(
-            self.name in ("muon", "adamw", "lamb"), f"the optimiser must be muon, adamw or lamb, not {self.name!r}"
-        )
-        _require(self.schedule in ("cosine", "steps"), f"the schedule must be cosine or steps, not {self.schedule!r}")
-        _require(0.0 < self.lr < 1.0, f"the learning rate must lie between 0 and 1, not {self.lr!r}")
-        _require(self.warmup >= 0, f"warmup must be at least 0 steps, not {self.warmup!r}")
-        _require(self.clip > 0.0, f"gradients are clipped at a length above 0, not {self.clip!r}")
-        _require(self.weight_decay >= 0.0, f"weight_decay must be at least 0, not {self.weight_decay!r}")
-        _require(
-            self.ema_half_life >= 0.0,
-            f"ema_half_life must be a half-life of at least 0 steps, not {self.ema_half_life!r}",
-        )
+    weight_decay: float = param(0.01, ge=0)
+    clip: float = param(1.0, gt=0)
+    ema_half_life: float = param(200.0, ge=0)
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class DualConfig:
-    """The acyclicity constraint: dual ascent on the expected spectral radius (the paper's values in brackets).
+class DualConfig(Config):
+    """Dual ascent on the acyclicity penalty, the expected spectral radius (the paper's values in brackets).
 
-    every: primal steps between dual steps (500). rate: size of a dual step (1e-4), or with `per_run` the sum
-    of all step sizes of a run, so that runs of any length end with about the same multiplier. warmup: share of the
-    budget over which step sizes grow from zero (50,000 of 300,000 steps). smoothing: weight of the moving average
-    (1e-4).
+    every: primal steps between dual steps (500). step_size: of a dual step (1e-4), or, with `per_run`, the sum of the
+    step sizes of a whole run, so that runs of any length end with about the same multiplier. warmup: share of the
+    budget over which the step size grows from zero (50,000 of 300,000 steps). ema: weight of a new value in the moving
+    average of the penalty (1e-4). power_iterations: of the spectral radius (10).
     With a multiplier of 0.04 nearly all predictions are acyclic; 0.09 and 0.13 outweighed the likelihood.
     """
 
-    every: int = 50
-    rate: float = 0.1
+    every: int = param(50, ge=1)
+    step_size: float = param(0.1, ge=0)
     per_run: bool = True
-    warmup: float = 1.0 / 6.0
-    smoothing: float = 1e-2
-    iterations: int = 10
-
-    def __post_init__(self) -> None:
-        _require(self.every >= 1, f"dual.every must be at least 1 step, not {self.every!r}")
-        _require(self.rate >= 0.0, f"dual.rate must be at least 0, not {self.rate!r}")
-        _require(0.0 < self.smoothing <= 1.0, f"dual.smoothing must lie above 0 and at most at 1: {self.smoothing!r}")
-        _require(0.0 <= self.warmup <= 1.0, f"dual.warmup is a share of the budget in [0, 1], not {self.warmup!r}")
-        _require(self.iterations >= 1, f"dual.iterations must be at least 1, not {self.iterations!r}")
+    warmup: float = param(1.0 / 6.0, ge=0, le=1)
+    ema: float = param(1e-2, gt=0, le=1)
+    power_iterations: int = param(10, ge=1)
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class ValidationConfig:
-    """Held-out datasets of the validation stream, ema_network while training."""
+class ValidationConfig(Config):
+    """Held-out datasets of the validation stream on which the averaged weights are evaluated during training."""
 
-    d: int = 30
-    n: int = 1000
-    n_interventional: int = 500
-    datasets: int = 24
-    minutes: float = 5.0
-    """Validate (and write a checkpoint) this often."""
+    d: int = param(30, ge=2)
+    n: int = param(1000, ge=1)
+    n_interventional: int = param(500, ge=0)
+    datasets: int = param(24, ge=1)
+    minutes: float = param(5.0, gt=0)
+    """Time between validations; each of them also writes a checkpoint."""
 
-    def __post_init__(self) -> None:
-        _require(self.d >= 2 and self.n >= 1 and self.datasets >= 1, "validation needs d >= 2, n >= 1, datasets >= 1")
-        _require(0 <= self.n_interventional <= self.n, "validation: n_interventional counts among the n rows")
-        _require(self.minutes > 0.0, f"validation.minutes must be above 0, not {self.minutes!r}")
+    def check(self) -> None:
+        if self.n_interventional > self.n:
+            raise self.fail("n_interventional", f"must be at most n ({self.n}), not {self.n_interventional}")
 
 
+@register
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """Everything that decides a run.
+class TrainConfig(Config):
+    """Everything that determines a run.
 
-    domain: a name of `presage.domains()` or a `Domain`. net: unless said otherwise the pair network, which winsorizes
-    values except where the domain yields counts. variable_counts: (d, probability) pairs; batches hold one d each.
-    pairs_per_batch: ordered pairs a batch holds (d = 30, 3600 pairs: 4 datasets), with `min_batch` to
-    `max_batch` datasets. memory: GiB that the activations of one micro-batch may take.
-    steps or minutes: the budget (exactly one); the schedule is fitted to it. precision: fp32 or bf16 autocast.
+    domain: a name of `presage.domains()` or a `Domain`. net: the network. variable_counts: pairs (d, probability); all
+    datasets of a batch have the same d. pairs_per_batch: ordered pairs of variables in a batch (d = 30, 3600 pairs: 4
+    datasets), with at least `min_batch` and at most `max_batch` datasets. memory: GiB of activations; larger batches
+    are split. acyclicity_penalty: whether to add the paper's penalty on cycles. steps or minutes: the budget (exactly
+    one of them); the learning rate schedule is fitted to it. clock: minutes of wall-clock time, or of processor time
+    of the leading process (for shared machines). precision: fp32 or bf16 autocast.
+
+    >>> TrainConfig(domain="rff", steps=100).optim.lr
+    0.004
     """
 
-    domain: Domain
+    domain: Domain = param(convert=get_domain)  # noqa: RUF009 - a field specifier
     net: NetConfig = field(default_factory=PairConfig)
-    variable_counts: tuple[tuple[int, float], ...] = (
-        (2, 0.03),
-        (5, 0.07),
-        (10, 0.15),
-        (20, 0.25),
-        (30, 0.35),
-        (50, 0.15),
+    variable_counts: tuple[tuple[int, float], ...] = param(
+        ((2, 0.03), (5, 0.07), (10, 0.15), (20, 0.25), (30, 0.35), (50, 0.15)), gt=0, min_length=1
     )
-    pairs_per_batch: int = 3600
-    min_batch: int = 2
-    max_batch: int = 16
-    memory: float = 0.3
+    pairs_per_batch: int = param(3600, ge=1)
+    min_batch: int = param(2, ge=1)
+    max_batch: int = param(16, ge=1)
+    memory: float = param(0.3, gt=0)
     rows: RowsConfig = field(default_factory=RowsConfig)
     buffer: BufferConfig = field(default_factory=lambda: BufferConfig(capacity=64, rows_factor=1.0))
     optim: OptimConfig = OptimConfig()
-    acyclic: bool | None = None
-    """Whether to ask for acyclic answers; None takes what the domain says."""
+    acyclicity_penalty: bool = False
     dual: DualConfig = DualConfig()
     validation: ValidationConfig = ValidationConfig()
-    steps: int | None = None
-    minutes: float | None = None
+    steps: int | None = param(None, ge=1)
+    minutes: float | None = param(None, gt=0)
     clock: Literal["wall", "cpu"] = "wall"
-    """What minutes count: time on the wall, or processor time of the leading process (for shared machines)."""
     precision: Literal["fp32", "bf16"] = "fp32"
-    seed: int = 0
+    seed: int = param(0, ge=0)
     init_from: str | None = None
-    """A model file whose weights the run begins with; its network must be the run's, or one that grows into it."""
-    max_checkpoints: int = 2
+    """A model file whose weights the run starts with; its network must be the run's, or one that can grow into it."""
+    max_checkpoints: int = param(2, ge=1)
     """How many checkpoints stay on disk."""
+    ood_datasets: int = param(400, ge=0)
+    """Datasets simulated at the end to fit the model's out-of-distribution check; 0 leaves the check out."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "domain", get_domain(self.domain))
-        if self.domain.kind == "counts" and self.net == PairConfig():
-            object.__setattr__(
-                self, "net", PairConfig(winsorize_sd=0.0)
-            )  # most counts are 0, the others would all be drawn in
-        object.__setattr__(self, "variable_counts", tuple((int(d), float(p)) for d, p in self.variable_counts))
-        _require((self.steps is None) != (self.minutes is None), "give a budget: either steps or minutes")
-        _require(self.steps is None or self.steps >= 1, f"steps must be at least 1, not {self.steps!r}")
-        _require(self.minutes is None or self.minutes > 0, f"minutes must be above 0, not {self.minutes!r}")
-        _require(
-            len(self.variable_counts) > 0 and all(d >= 1 and p > 0 for d, p in self.variable_counts),
-            f"variable_counts must list pairs (d, probability above 0), not {self.variable_counts!r}",
-        )
-        _require(
-            len({d for d, _ in self.variable_counts}) == len(self.variable_counts),
-            "variable_counts must name every d once",
-        )
-        _require(
-            1 <= self.min_batch <= self.max_batch,
-            f"need 1 <= least <= most datasets in a batch: {self.min_batch}, {self.max_batch}",
-        )
-        _require(self.pairs_per_batch >= 1, f"pairs must be at least 1, not {self.pairs_per_batch!r}")
-        _require(self.memory > 0, f"memory must be above 0 GiB, not {self.memory!r}")
-        _require(self.clock in ("wall", "cpu"), f"the clock must be wall or cpu, not {self.clock!r}")
-        _require(self.precision in ("fp32", "bf16"), f"precision must be fp32 or bf16, not {self.precision!r}")
-        _require(
-            self.max_checkpoints >= 1, f"max_checkpoints must be at least 1 checkpoint, not {self.max_checkpoints!r}"
-        )
-        _require(isinstance(self.seed, int) and self.seed >= 0, f"the seed must be at least 0, not {self.seed!r}")
+    def check(self) -> None:
+        if (self.steps is None) == (self.minutes is None):
+            raise ConfigError("give a budget: either steps or minutes")
+        if len({d for d, _ in self.variable_counts}) < len(self.variable_counts):
+            raise self.fail("variable_counts", "must name every d once")
+        if self.min_batch > self.max_batch:
+            raise self.fail("min_batch", f"must be at most max_batch ({self.max_batch}), not {self.min_batch}")
+        if 0 < self.ood_datasets < MIN_OOD_DATASETS:
+            raise self.fail("ood_datasets", f"must be 0 or at least {MIN_OOD_DATASETS}, not {self.ood_datasets}")
+        if self.acyclicity_penalty and not self.domain.acyclic:
+            raise self.fail("acyclicity_penalty", "must be false for a domain whose graphs have cycles")
+        if self.domain.kind == "counts":
+            # Most counts are 0, so that all others would count as outliers.
+            for name in ("winsorize_sd", "row_clip_sd"):
+                if getattr(self.net, name, 0.0):
+                    raise self.fail(f"net.{name}", "must be 0 for a domain of counts")
 
-    @property
-    def asks_acyclic(self) -> bool:
-        """Whether the acyclicity constraint is on."""
-        return self.domain.acyclic if self.acyclic is None else self.acyclic
+    @classmethod
+    def from_recipe(
+        cls, domain: str | Domain, recipe: str = "default", *, net: str | None = None, **fields: Any
+    ) -> TrainConfig:
+        """A recipe for a domain ("default" or "paper"), with some fields replaced.
+
+        >>> TrainConfig.from_recipe("grn", steps=100).net.winsorize_sd
+        0.0
+        """
+        if recipe not in RECIPES:
+            raise ConfigError(f"there is no recipe {recipe!r}; choose one of: {', '.join(RECIPES)}")
+        base = RECIPES[recipe](get_domain(domain), **({} if net is None else {"net": net}))
+        budget = {"steps": None, "minutes": None} if fields.keys() & {"steps", "minutes"} else {}
+        return cls(**{**base, **budget, **fields})
 
     def batch_sizes(self) -> dict[int, int]:
         """Datasets in a batch, for each d."""
@@ -187,62 +162,34 @@ class TrainConfig:
             for d, _ in self.variable_counts
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON data that `from_json` reads back."""
-        data = {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self)}
-        for name, value in data.items():
-            if name == "domain":
-                data[name] = to_json(value)
-            elif name == "net":
-                data[name] = config_to_json(value)
-            elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-                data[name] = dataclasses.asdict(value)
-        return json.loads(json.dumps(data))
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TrainConfig:
-        """Back from `to_json`; unknown settings are refused by name."""
-        parts: dict[str, type] = {
-            "rows": RowsConfig,
-            "buffer": BufferConfig,
-            "optim": OptimConfig,
-            "dual": DualConfig,
-            "validation": ValidationConfig,
-        }
-        known = {spec.name for spec in dataclasses.fields(cls)}
-        body: dict[str, Any] = {}
-        for name, value in data.items():
-            _require(name in known, f"a training configuration has no setting {name!r}")
-            if name == "domain":
-                value = from_json(value)
-            elif name == "net":
-                value = config_from_json(value)
-            elif name in parts:
-                fields = {spec.name for spec in dataclasses.fields(parts[name])}
-                extra = sorted(set(value) - fields)
-                _require(not extra, f"{name} has no setting {extra[0] if extra else ''!r}")
-                value = parts[name](**value)
-            elif name == "variable_counts":
-                value = tuple(tuple(pair) for pair in value)
-            body[name] = value
-        return cls(**body)
+def default_recipe(domain: Domain, net: str = "pair") -> dict[str, Any]:
+    """Our own recipe as fields of a `TrainConfig` without a budget; values of counts are not winsorized."""
+    network = network_config(net)()
+    if domain.kind == "counts" and isinstance(network, PairConfig):
+        network = replace(network, winsorize_sd=0.0, row_clip_sd=0.0)
+    return {"domain": domain, "net": network}
 
 
-def paper_recipe(domain: str | Domain, *, devices: int = 1, **changes: Any) -> TrainConfig:
-    """The paper's own recipe: axial transformer, n = 200 with 50 interventional, LAMB, 300,000 steps, the dual's pace.
+def paper_recipe(domain: Domain, net: str = "axial", *, devices: int = 1) -> dict[str, Any]:
+    """The paper's recipe: axial transformer, n = 200 with 50 interventional rows, LAMB, 300,000 steps, dual ascent.
 
-    devices scales the learning rate by the square root of the effective batch, as the paper does.
+    devices: scales the learning rate by the square root of the effective batch size, as the paper does.
     """
     from presage.networks.axial import AxialConfig
     from presage.training.lamb import square_root_scaled
 
-    dropout = {"linear": 0.0, "rff": 0.1, "grn": 0.3}.get(domain if isinstance(domain, str) else "", 0.0)
-    settings: dict[str, Any] = {
-        "domain": get_domain(domain),
-        "net": AxialConfig(dropout=dropout),
-        # Oversampled so that every d is seen in about as many datasets, though larger ones come in smaller batches.
+    base = default_recipe(domain, net)
+    if net == "axial":
+        dropouts = {"linear": 0.0, "rff": 0.1, "grn": 0.3}
+        base["net"] = AxialConfig(
+            dropout=next((value for name, value in dropouts.items() if get_domain(name) == domain), 0.0)
+        )
+    return {
+        **base,
+        # Weighted so that every d occurs in about as many datasets, though batches of larger d hold fewer of them.
         "variable_counts": tuple(
-            (d, 1.0 / size) for d, size in zip((2, 5, 10, 20, 30, 40, 50), (27, 25, 20, 14, 10, 8, 6))
+            (d, 1.0 / size) for d, size in zip((2, 5, 10, 20, 30, 40, 50), (27, 25, 20, 14, 10, 8, 6), strict=True)
         ),
         "pairs_per_batch": 15000,
         "min_batch": 6,
@@ -257,7 +204,11 @@ def paper_recipe(domain: str | Domain, *, devices: int = 1, **changes: Any) -> T
             weight_decay=0.0,
             ema_half_life=0.0,
         ),
-        "dual": DualConfig(every=500, rate=1e-4, per_run=False, warmup=1.0 / 6.0, smoothing=1e-4),
-        "steps": None if "minutes" in changes else 300_000,
+        "acyclicity_penalty": domain.acyclic,
+        "dual": DualConfig(every=500, step_size=1e-4, per_run=False, warmup=1.0 / 6.0, ema=1e-4),
+        "steps": 300_000,
     }
-    return TrainConfig(**{**settings, **changes})
+
+
+RECIPES: dict[str, Callable[..., dict[str, Any]]] = {"default": default_recipe, "paper": paper_recipe}
+"""Recipes by name: functions of (domain, net) that give the fields of a `TrainConfig`."""

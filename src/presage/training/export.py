@@ -1,4 +1,4 @@
-"""From a run to a model: what its file says of the training, and how to take one from a run that is still going."""
+"""From a run to a model: the metadata of its file, and the model of a run that is still going."""
 
 from __future__ import annotations
 
@@ -7,31 +7,91 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from presage.config import to_json
+from presage.domain.catalog import domain_name, summary
+from presage.domain.domain import Domain
 from presage.errors import ConfigError
 from presage.networks.network import Network, build_network
+from presage.ood.check import fit_reference
 from presage.training.checkpoints import latest_checkpoint, read_checkpoint
 from presage.training.config import TrainConfig
+from presage.training.progress import read_log
 
-__all__ = ["model_of_run", "run_metadata"]
+__all__ = ["about", "check_resumable", "fit_summaries", "model_of_run", "read_config", "run_metadata"]
 
 
 def run_metadata(
     name: str, config: TrainConfig, progress: Mapping[str, Any], scores: Mapping[str, float]
 ) -> dict[str, Any]:
-    """What a model file says of the run behind it."""
+    """The metadata of the model file of a run, with a card."""
     return {
         "name": name,
         "kind": config.domain.kind,
-        "acyclic": config.asks_acyclic,
-        "domain": to_json(config.domain),
+        "acyclic": config.domain.acyclic,
+        "domain": config.domain.to_json(),
         "train": {
             "config": config.to_json(),
             **progress,
             "core_minutes": progress["cpu_seconds"] * progress["processes"] / 60.0,
             "validation": dict(scores),
         },
+        "card": {
+            "about": about(config.domain),
+            f"validation (d = {config.validation.d}, n = {config.validation.n})": {
+                key.replace("_", " "): round(value, 3) for key, value in scores.items()
+            },
+        },
     }
+
+
+def about(domain: Domain) -> str:
+    """One line on what a model is for, from the domain it was trained on."""
+    name = domain_name(domain)
+    tables = "counts" if domain.kind == "counts" else "real-valued tables"
+    return f"for {tables}; trained on {'a custom domain' if name is None else f'{name}: {summary(name)}'}"
+
+
+def fit_summaries(config: TrainConfig) -> dict[str, Any]:
+    """The out-of-distribution check of a run: summaries of datasets as large as those of training and validation."""
+    counts = [d for d, _ in config.variable_counts]
+    low, high = config.rows.n
+    return fit_reference(
+        config.domain,
+        datasets=config.ood_datasets,
+        variables=(min(counts), max(counts)),
+        rows=(low, max(high, config.validation.n)),
+    )
+
+
+def read_config(folder: Path) -> TrainConfig:
+    """The configuration of the run in a folder."""
+    try:
+        return TrainConfig.from_json(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder} holds no run with a readable configuration: {error}") from error
+
+
+RESUMABLE = ("steps", "minutes", "clock", "memory", "validation", "max_checkpoints", "ood_datasets")
+"""Fields that may change when a run is resumed: they decide neither the weights nor the data of a step."""
+
+
+def check_resumable(stored: TrainConfig, config: TrainConfig) -> None:
+    """Raise `ConfigError` if a run cannot be resumed with another configuration; the error names the field."""
+    before, now = (_flat(one.to_json()) for one in (stored, config))
+    for name in dict.fromkeys((*before, *now)):
+        if name.split(".")[0] not in RESUMABLE and before.get(name) != now.get(name):
+            values = f"{name} = {now.get(name)!r}, but has {before.get(name)!r}"
+            what = values if len(values) < 100 else f"another {name}"
+            raise ConfigError(
+                f"the run cannot be resumed with {what}; start a new run, for example initialised from this one"
+            )
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested fields under dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return found
 
 
 def model_of_run(folder: Path) -> tuple[Network, dict[str, Any]]:
@@ -40,14 +100,13 @@ def model_of_run(folder: Path) -> tuple[Network, dict[str, Any]]:
     if newest is None:
         raise ConfigError(f"{folder} holds no run with a checkpoint")
     tensors, state = read_checkpoint(newest)
-    config = TrainConfig.from_json(json.loads((folder / "config.json").read_text()))
+    config = read_config(folder)
     network = build_network(config.net, config.seed)
-    weights = {name.removeprefix("average/"): t for name, t in tensors.items() if name.startswith("average/")}
-    network.load_state_dict(weights)
+    prefix = "ema/module."
+    network.load_state_dict({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
     step = state["progress"]["step"]
     scores: dict[str, float] = {}
-    for line in (folder / "metrics.jsonl").read_text().splitlines():
-        entry = json.loads(line)
+    for entry in read_log(folder):
         if entry["event"] == "validation" and entry["step"] <= step:
             scores = {name: value for name, value in entry.items() if name.startswith(("auprc", "f1"))}
     return network.eval(), run_metadata(folder.name, config, state["progress"], scores)

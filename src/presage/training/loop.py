@@ -1,14 +1,13 @@
-"""One run: from a configuration to weights, never losing more than the minutes since the last checkpoint."""
+"""A training run: from a configuration to a model file, with checkpoints from which it resumes bit for bit."""
 
 from __future__ import annotations
 
 import json
 import signal
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from presage.rng import Stream, generator
 from presage.training.checkpoints import latest_checkpoint, read_checkpoint, write_checkpoint
 from presage.training.config import TrainConfig
 from presage.training.distributed import Distributed, check_bf16, keep_freed_memory
-from presage.training.export import run_metadata
+from presage.training.export import check_resumable, fit_summaries, read_config, run_metadata
 from presage.training.objective import (
     CONFOUNDED_WEIGHT,
     EFFECT_WEIGHT,
@@ -33,53 +32,23 @@ from presage.training.objective import (
     effect_loss,
     negative_log_likelihood,
 )
-from presage.training.optimizer import Average, Updater, rate_factor
+from presage.training.optimizer import Updater, averaged_network, lr_factor
+from presage.training.progress import Progress, append_log, trim_log
 from presage.training.spectral_radius import spectral_radius
 from presage.training.validation import Validator
 
 __all__ = ["Report", "Trainer", "train"]
 
 Report = Callable[[dict[str, Any]], None]
-"""Receives what goes on: {"event": "step" | "validation" | "done", ...}; the command line draws it."""
+"""Receives the events of a run, {"event": "step" | "validation" | "done", ...}, for example to show progress."""
 
 STEP_TAG = 0x57E9
-"""Marks the addresses of random numbers of a step other than its batch."""
+"""Part of the address of all random numbers of a step except those of its batch."""
 LOG_EVERY = 20
 
 
-@dataclass
-class _Progress:
-    """Counters of a run; all of them are in every checkpoint."""
-
-    step: int = 0
-    datasets: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    processes: int = 1
-    datasets_before: int = 0
-    core_minutes_before: float = 0.0
-    started: float = field(default_factory=time.monotonic)
-    cpu_started: float = field(default_factory=time.process_time)
-
-    def clock(self) -> None:
-        """Move the time since the last call onto the account."""
-        now, cpu = time.monotonic(), time.process_time()
-        self.seconds += now - self.started
-        self.cpu_seconds += cpu - self.cpu_started
-        self.started, self.cpu_started = now, cpu
-
-    @property
-    def core_minutes(self) -> float:
-        """Processor time of all processes, taking them for alike."""
-        return self.cpu_seconds * self.processes / 60.0
-
-    def state(self) -> dict[str, Any]:
-        names = ("step", "datasets", "seconds", "cpu_seconds", "processes", "datasets_before", "core_minutes_before")
-        return {name: getattr(self, name) for name in names}
-
-
 class Trainer:
-    """A run in a folder. `run` trains until the budget is spent or the process is asked to stop."""
+    """A run in a folder. `run` trains until the budget is used up or the process receives SIGTERM or SIGINT."""
 
     def __init__(
         self, config: TrainConfig, folder: Path, *, resume: bool = False, report: Report | None = None
@@ -92,18 +61,19 @@ class Trainer:
         if config.precision == "bf16" and self.distributed.device.type == "cpu":
             check_bf16()
         self.network: Network = build_network(config.net, config.seed).to(self.distributed.device)
-        self.ema_network: Network = build_network(config.net, config.seed).to(self.distributed.device)
-        self.progress = _Progress(processes=self.distributed.size)
+        self.progress = Progress(processes=self.distributed.size)
         newest = latest_checkpoint(self.folder / "checkpoints")
         if newest is not None and not resume:
-            raise ConfigError(f"{self.folder} holds a run already; go on with --resume, or choose another folder")
+            raise ConfigError(f"{self.folder} already holds a run; resume it (--resume) or choose another folder")
         saved = None if newest is None else read_checkpoint(newest)
+        if newest is not None:
+            check_resumable(read_config(self.folder), config)
         if saved is not None:
-            self.progress.datasets_before = int(saved[1]["progress"].get("datasets_before", 0))
+            self.progress.pretraining_datasets = saved[1]["progress"]["pretraining_datasets"]
         elif config.init_from is not None:
-            self._begin_with(config.init_from)
-        self.updater = Updater(self.network, config.optim)
-        self.average = Average(self.network, config.optim.ema_half_life)
+            self._init_from(config.init_from)
+        self.updater = Updater(self.network, config.optim, self.network.io_layers())
+        self.averaged = averaged_network(self.network, config.optim.ema_half_life)
         self.dual = Dual(config.dual)
         sizes = config.batch_sizes()
         self.buffer: Buffer | FreshBatches = (
@@ -119,19 +89,25 @@ class Trainer:
 
     @property
     def _seed(self) -> int:
-        """The seed of what a run draws: one that goes on from a model must not see that model's datasets again."""
-        return self.config.seed + (self.progress.datasets_before << 64)
+        """The seed of a run's data: a run initialised from a model must not sample that model's datasets again."""
+        return self.config.seed + (self.progress.pretraining_datasets << 64)
 
-    def _begin_with(self, start: str) -> None:
-        """Take the weights of a model, and note what was spent on them."""
-        network, metadata = load_model_file(start)
+    def _init_from(self, path: str) -> None:
+        """Take the weights of a model and count its training as pretraining."""
+        network, metadata = load_model_file(path)
         try:
             self.network.warm_start(network)
         except ConfigError as error:
-            raise ConfigError(f"the run cannot begin with the model {start!r}: {error}") from error
-        before = metadata.get("train", {})
-        self.progress.datasets_before = int(before.get("datasets", 0)) + int(before.get("datasets_before", 0))
-        self.progress.core_minutes_before = before.get("core_minutes", 0.0) + before.get("core_minutes_before", 0.0)
+            raise ConfigError(f"the run cannot be initialised from the model {path!r}: {error}") from error
+        earlier = metadata.get("train", {})
+        for name in ("datasets", "core_minutes"):
+            total = earlier.get(name, 0) + earlier.get(f"pretraining_{name}", 0)
+            setattr(self.progress, f"pretraining_{name}", total)
+
+    @property
+    def ema_network(self) -> Network:
+        """The network with averaged weights, which is validated and released."""
+        return cast("Network", self.averaged.module)
 
     # The run folder
 
@@ -139,34 +115,16 @@ class Trainer:
         if self.distributed.leads:
             with atomic_write(self.folder / "config.json") as file:
                 file.write(json.dumps(self.config.to_json(), indent=2).encode())
-            self._trim_log()
-
-    def _trim_log(self) -> None:
-        """Drop what a killed run logged after its last checkpoint: those steps are about to be made again."""
-        log = self.folder / "metrics.jsonl"
-        if log.exists():
-            kept = []
-            for line in log.read_text().splitlines():
-                try:
-                    if json.loads(line)["step"] <= self.progress.step:
-                        kept.append(line)
-                except (json.JSONDecodeError, KeyError):
-                    continue  # a line cut short by a kill
-            with atomic_write(log) as file:
-                file.write("".join(line + "\n" for line in kept).encode())
-
-    def _log(self, entry: dict[str, Any]) -> None:
-        with (self.folder / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(entry) + "\n")
+            trim_log(self.folder, self.progress.step)
 
     def save(self) -> None:
-        """Write a checkpoint of the present state."""
+        """Write a checkpoint."""
         if not self.distributed.leads:
             return
-        self.progress.clock()
+        self.progress.tick()
         optim_tensors, optim_numbers = self.updater.state()
         tensors = {f"weights/{name}": p for name, p in self.network.state_dict().items()}
-        tensors |= {f"average/{name}": p for name, p in self.average.weights.items()}
+        tensors |= {f"ema/{name}": p for name, p in self.averaged.state_dict().items()}
         tensors |= {f"optim/{name}": p for name, p in optim_tensors.items()}
         state = {
             "progress": self.progress.state(),
@@ -178,13 +136,13 @@ class Trainer:
         write_checkpoint(self.folder / "checkpoints", self.progress.step, tensors, state, self.config.max_checkpoints)
 
     def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
-        parts: dict[str, dict[str, torch.Tensor]] = {"weights": {}, "average": {}, "optim": {}}
+        groups: dict[str, dict[str, torch.Tensor]] = {"weights": {}, "ema": {}, "optim": {}}
         for name, tensor in tensors.items():
-            part, rest = name.split("/", 1)
-            parts[part][rest] = tensor.to(self.distributed.device)
-        self.network.load_state_dict(parts["weights"])
-        self.average.weights = {name: tensor.clone() for name, tensor in parts["average"].items()}
-        self.updater.restore(parts["optim"], state["optim"])
+            group, rest = name.split("/", 1)
+            groups[group][rest] = tensor.to(self.distributed.device)
+        self.network.load_state_dict(groups["weights"])
+        self.averaged.load_state_dict(groups["ema"])
+        self.updater.restore(groups["optim"], state["optim"])
         self.dual.restore(state["dual"])
         self.buffer.restore(state["buffer"])
         self.sums = dict(state["sums"])
@@ -194,9 +152,9 @@ class Trainer:
 
     # The run
 
-    def spent(self) -> float:
-        """Share of the budget that is spent, by this process's clock."""
-        self.progress.clock()
+    def budget_used(self) -> float:
+        """Share of the budget that is used up, by this process's clock."""
+        self.progress.tick()
         if self.config.steps is not None:
             return self.progress.step / self.config.steps
         assert self.config.minutes is not None
@@ -204,24 +162,24 @@ class Trainer:
         return seconds / (60.0 * self.config.minutes)
 
     def run(self) -> Path:
-        """Train to the end of the budget; returns the model file (or the run folder, if asked to stop early)."""
+        """Train until the budget is used up; returns the model file (or the run folder, if stopped early)."""
         validator = Validator(self.config) if self.distributed.leads else None
         previous = self._catch_signals()
         try:
-            judged_at = self.progress.seconds
+            validated_at = self.progress.seconds
             while True:
-                spent, self.stopping = self.distributed.follow(self.spent(), self.stopping)
-                if spent >= 1.0 or self.stopping:
+                used, self.stopping = self.distributed.follow(self.budget_used(), self.stopping)
+                if used >= 1.0 or self.stopping:
                     break
-                self.step(spent)
-                if self.progress.seconds - judged_at > 60.0 * self.config.validation.minutes:
-                    self._judge(validator)
+                self.step(used)
+                if self.progress.seconds - validated_at > 60.0 * self.config.validation.minutes:
+                    self._validate(validator)
                     self.save()
-                    judged_at = self.progress.seconds
+                    validated_at = self.progress.seconds
             self.save()
             if self.stopping:
                 return self.folder
-            scores = self._judge(validator)
+            scores = self._validate(validator)
             path = self.folder / "model.safetensors"
             if self.distributed.leads:
                 self.write_model(path, scores)
@@ -233,30 +191,30 @@ class Trainer:
             self.buffer.close()
             self.distributed.leave()
 
-    def step(self, spent: float) -> None:
-        """One primal step, and the dual's when it is due."""
+    def step(self, budget_used: float) -> None:
+        """One gradient step, and a dual step when it is due."""
         config, step = self.config, self.progress.step
         rng = generator(self._seed, Stream.TRAIN, STEP_TAG, step)
         sizes = [d for d, _ in config.variable_counts]
         weights = np.array([p for _, p in config.variable_counts])
         d = sizes[int(rng.choice(len(sizes), p=weights / weights.sum()))]
         batch = self.buffer.draw(d, step, shard=self.distributed.rank, shards=self.distributed.size)
-        # Power iteration starts are drawn for the whole batch, so that the split among processes changes nothing.
+        # Start vectors of the power iteration are drawn for the whole batch: the split among processes changes nothing.
         size = config.batch_sizes()[d]
         starts = np.array_split(rng.standard_normal((2, size, d)), self.distributed.size, axis=1)[self.distributed.rank]
         loss, penalty = self.distributed.sum_up(self.network, self._accumulate(batch, torch.from_numpy(starts), size))
-        factor = rate_factor(config.optim, step, spent)
-        length = self.updater.step(factor)
-        self.average.update(self.network, step)
-        if config.asks_acyclic:
+        factor = lr_factor(config.optim, step, budget_used)
+        norm = self.updater.step(factor)
+        self.averaged.update_parameters(self.network)
+        if config.acyclicity_penalty:
             self.dual.observe(penalty)
-            self.dual.ascend(step, spent)
+            self.dual.ascend(step, budget_used)
         self.progress.step += 1
         self.progress.datasets += config.batch_sizes()[d]
-        self._record({"loss": loss, "penalty": penalty, "gradient": min(length, 1e6)}, factor)
+        self._record({"loss": loss, "penalty": penalty, "grad_norm": min(norm, 1e6)}, factor)
 
     def _accumulate(self, batch: TrainBatch, starts: torch.Tensor, size: int) -> tuple[float, float]:
-        """Gradients of this process's part of a batch of `size`, in pieces that fit; returns its share of the means."""
+        """Add the gradients of this process's share of a batch of `size`, in pieces; returns loss and penalty."""
         config, device = self.config, self.distributed.device
         own, n, d = batch.x.shape
         piece = max(1, min(own, int(config.memory * 2**30 / self.network.activation_bytes(n, d))))
@@ -278,25 +236,22 @@ class Trainer:
                 truth = torch.from_numpy(batch.effects[part]).to(device)
                 losses = losses + EFFECT_WEIGHT * effect_loss(prediction.effect, prediction.effect_log_scale, truth)
             loss = losses.sum() / size
-            if config.asks_acyclic:
+            if config.acyclicity_penalty:
                 radius = spectral_radius(
-                    torch.sigmoid(logits), starts[:, part], config.dual.iterations, start="positive"
+                    torch.sigmoid(logits), starts[:, part], config.dual.power_iterations, start="positive"
                 )
                 penalty = radius.sum() / size
                 penalty_total += float(penalty.detach())
-                if self.dual.multiplier > 0.0:
-                    (loss + self.dual.multiplier * penalty).backward()
-                else:
-                    loss.backward()
-            else:
-                loss.backward()
             total += float(loss.detach())
+            if config.acyclicity_penalty and self.dual.multiplier > 0.0:
+                loss = loss + self.dual.multiplier * penalty
+            loss.backward()
         return total, penalty_total
 
     def _dropout(self, piece: int) -> Any:
-        """Dropout draws from torch's own generator: seed it by the step, and leave it as it was."""
+        """Dropout draws from torch's global generator: seed it by the step, and restore it afterwards."""
         rng = generator(self._seed, Stream.TRAIN, STEP_TAG, self.progress.step, self.distributed.rank, piece, 1)
-        return _Seeded(int(rng.integers(2**62)))
+        return _seeded(int(rng.integers(2**62)))
 
     def _record(self, values: dict[str, float], factor: float) -> None:
         for name, value in {**values, "count": 1.0}.items():
@@ -304,54 +259,42 @@ class Trainer:
         step = self.progress.step
         if step % LOG_EVERY == 0 and self.distributed.leads:
             count = self.sums["count"]
-            entry = {
-                "event": "step",
-                "step": step,
-                "datasets": self.progress.datasets,
-                "minutes": round(self.progress.seconds / 60.0, 3),
-                "core_minutes": round(self.progress.core_minutes, 3),
-                **{name: self.sums[name] / count for name in values},
-                "multiplier": self.dual.multiplier,
-                "rate": self.config.optim.lr * factor,
-            }
+            means = {name: self.sums[name] / count for name in values}
+            rate = self.config.optim.lr * factor
             self.sums = {}
-            self._log(entry)
-            self.report(entry)
+            self._log(self.progress.entry("step", **means, multiplier=self.dual.multiplier, lr=rate))
 
-    def _judge(self, validator: Validator | None) -> dict[str, float]:
+    def _validate(self, validator: Validator | None) -> dict[str, float]:
         if validator is None:
             return {}
-        self.average.copy_to(self.ema_network)
-        scores = validator.evaluate(self.ema_network)
-        extra = {"bf16_gap": validator.precision_gap(self.ema_network)} if self.config.precision == "bf16" else {}
-        self.progress.clock()
-        entry = {
-            "event": "validation",
-            "step": self.progress.step,
-            "datasets": self.progress.datasets,
-            "minutes": round(self.progress.seconds / 60.0, 3),
-            "core_minutes": round(self.progress.core_minutes, 3),
-            **scores,
-            **extra,
-        }
-        self._log(entry)
-        self.report(entry)
+        network = self.ema_network
+        scores = validator.evaluate(network)
+        extra = {"bf16_gap": validator.precision_gap(network)} if self.config.precision == "bf16" else {}
+        self.progress.tick()
+        self._log(self.progress.entry("validation", **scores, **extra))
         return scores
 
+    def _log(self, entry: dict[str, Any]) -> None:
+        append_log(self.folder, entry)
+        self.report(entry)
+
     def write_model(self, path: Path, scores: dict[str, float]) -> None:
-        """Write the averaged weights as a model file."""
-        self.average.copy_to(self.ema_network)
-        save_model(path, self.ema_network, run_metadata(self.folder.name, self.config, self.progress.state(), scores))
+        """Write the averaged weights as a model file with its card, then add the out-of-distribution check."""
+        metadata = run_metadata(self.folder.name, self.config, self.progress.state(), scores)
+        save_model(path, self.ema_network, metadata)  # first, so that a failure of the fit loses nothing
+        if self.config.ood_datasets:
+            self.report({"event": "ood"})
+            save_model(path, self.ema_network, {**metadata, "summaries": fit_summaries(self.config)})
 
     def _catch_signals(self) -> dict[int, Any]:
-        """On SIGTERM or Ctrl-C finish the step, write a checkpoint and leave."""
+        """On SIGTERM or SIGINT finish the step, write a checkpoint and return."""
 
         def stop(number: int, frame: object) -> None:
             self.stopping = True
 
         try:
             return {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        except ValueError:  # not in the main thread: whoever runs us there handles signals
+        except ValueError:  # not in the main thread: the caller handles signals
             return {}
 
 
@@ -362,18 +305,16 @@ def _columns(batch: TrainBatch, part: slice, device: torch.device) -> Columns | 
     return Columns(**{name: torch.from_numpy(values[part]).to(device) for name, values in batch.columns.items()})
 
 
-class _Seeded:
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def __enter__(self) -> None:
-        self.before = torch.get_rng_state()
-        torch.manual_seed(self.seed)
-
-    def __exit__(self, *error: object) -> None:
-        torch.set_rng_state(self.before)
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def train(config: TrainConfig, folder: str | Path, *, resume: bool = False, report: Report | None = None) -> Path:
-    """Train a network as configured in a run folder; returns the path of the model file."""
+    """Train a network as configured, in a run folder; returns the path of the model file.
+
+    resume: continue the run in the folder. report: called with every event of the run.
+    """
     return Trainer(config, Path(folder), resume=resume, report=report).run()

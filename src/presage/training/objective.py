@@ -1,8 +1,8 @@
-"""The forward-KL objective and the acyclicity dual.
+"""The forward-KL objective and the dual variable of the acyclicity constraint.
 
     maximise  E[ log q(G | D) ] / d^2   subject to   E[ spectral radius of the edge probabilities ] = 0
 
-by gradient steps on the weights and, now and then, an ascent step on the multiplier.
+by gradient steps on the weights and, every few of them, an ascent step on the multiplier. The constraint is optional.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["Dual", "confounded_loss", "effect_loss", "negative_log_likelihood"]
 def negative_log_likelihood(logits: Tensor, graph: Tensor, *, mask_diagonal: bool) -> Tensor:
     """Minus the Bernoulli log-likelihood of graph [B, d, d] over d^2, for each dataset: [B].
 
-    Dividing by d^2 makes losses and gradients of all d about equal in size. With `mask_diagonal` the diagonal is left
-    out of the sum: it is never predicted where graphs are acyclic.
+    Dividing by d^2 makes losses and gradients of all d about equal in size. `mask_diagonal` leaves the diagonal out of
+    the sum: it is never predicted where graphs are acyclic.
     """
     d = logits.shape[-1]
     terms = F.binary_cross_entropy_with_logits(logits.float(), graph.float(), reduction="none")
@@ -54,34 +54,34 @@ def effect_loss(effect: Tensor, log_scale: Tensor, truth: Tensor) -> Tensor:
 
 @dataclass
 class Dual:
-    """The multiplier of the acyclicity constraint and the moving average of what it multiplies."""
+    """The multiplier of the acyclicity constraint and the moving average of the penalty."""
 
     config: DualConfig
     multiplier: float = 0.0
     average: float | None = None
-    ascended: float = 0.0
-    """The share of the budget that was spent at the last ascent."""
+    last_ascent: float = 0.0
+    """The share of the budget that was used at the last ascent."""
 
     def observe(self, penalty: float) -> None:
-        """Take in the penalty of a primal step."""
-        rate = self.config.smoothing
-        self.average = penalty if self.average is None else (1.0 - rate) * self.average + rate * penalty
+        """Update the moving average with the penalty of a primal step."""
+        weight = self.config.ema
+        self.average = penalty if self.average is None else (1.0 - weight) * self.average + weight * penalty
 
     def ascend(self, step: int, progress: float) -> None:
-        """After a primal step: every so often, move the multiplier up by the averaged penalty."""
+        """Raise the multiplier by the averaged penalty, if a dual step is due after this primal step."""
         if (step + 1) % self.config.every == 0 and self.average is not None:
             warm = 1.0 if self.config.warmup == 0 else min(1.0, progress / self.config.warmup)
-            size = self.config.rate
+            size = self.config.step_size
             if self.config.per_run:
-                size *= max(0.0, progress - self.ascended)
+                size *= max(0.0, progress - self.last_ascent)
             self.multiplier += warm * size * self.average
-            self.ascended = progress
+            self.last_ascent = progress
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"multiplier": self.multiplier, "average": self.average, "ascended": self.ascended}
+        return {"multiplier": self.multiplier, "average": self.average, "last_ascent": self.last_ascent}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Back from `state`."""
-        self.multiplier, self.average = state["multiplier"], state["average"]
-        self.ascended = state.get("ascended", 0.0)
+        for name in self.state():
+            setattr(self, name, state[name])

@@ -1,22 +1,24 @@
-"""Optimisers behind one face: parameter groups, schedule, clipping, and the moving average of the weights."""
+"""Optimisers behind one interface: parameter groups, schedule, clipping, and the moving average of the weights."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from presage.training.config import OptimConfig
 from presage.training.lamb import Lamb
 from presage.training.muon import Muon
 
-__all__ = ["Average", "Updater", "rate_factor"]
+__all__ = ["Updater", "averaged_network", "lr_factor"]
 
 
-def rate_factor(config: OptimConfig, step: int, progress: float) -> float:
-    """Share of the peak rate at a step, where `progress` is the share of the budget that is spent."""
+def lr_factor(config: OptimConfig, step: int, progress: float) -> float:
+    """Share of the peak learning rate at a step, where `progress` is the share of the budget that is used."""
     warm = 1.0 if config.warmup == 0 else min(1.0, (step + 1) / config.warmup)
     if config.schedule == "steps":
         return warm * (0.1 if progress >= 2.0 / 3.0 else 1.0)
@@ -24,9 +26,9 @@ def rate_factor(config: OptimConfig, step: int, progress: float) -> float:
 
 
 class Updater:
-    """Clips gradients and applies one step of whatever optimisers the config names."""
+    """Clips gradients and applies one step of the configured optimiser; `io_layers` are kept out of Muon."""
 
-    def __init__(self, network: nn.Module, config: OptimConfig) -> None:
+    def __init__(self, network: nn.Module, config: OptimConfig, io_layers: Iterable[nn.Module] = ()) -> None:
         self.config = config
         self.named = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
         parameters = [p for _, p in self.named]
@@ -34,9 +36,10 @@ class Updater:
         if config.name == "lamb":
             self.optimisers.append(Lamb(parameters, lr=config.lr, weight_decay=config.weight_decay))
             return
-        # Muon orthogonalises updates of matrices inside the network; the input and output layers, norms and biases
-        # keep AdamW, as its authors advise.
-        inner = {id(p) for name, p in self.named if config.name == "muon" and p.ndim == 2 and not _outer(name)}
+        # Muon orthogonalises updates of matrices inside the network; input and output layers, norms and biases use
+        # AdamW, as its authors advise.
+        outer = {id(p) for layer in io_layers for p in layer.parameters()}
+        inner = {id(p) for p in parameters if config.name == "muon" and p.ndim == 2 and id(p) not in outer}
         matrices = [p for p in parameters if id(p) in inner]
         decayed = [p for p in parameters if id(p) not in inner and p.ndim > 1]
         plain = [p for p in parameters if id(p) not in inner and p.ndim <= 1]
@@ -47,16 +50,16 @@ class Updater:
         self.optimisers.append(torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.99)))
 
     def step(self, factor: float) -> float:
-        """Clip, update with `factor` of the peak rate, forget the gradients; returns the gradient's length."""
-        length = float(nn.utils.clip_grad_norm_([p for _, p in self.named], self.config.clip))
-        if math.isfinite(length):  # one bad batch must not ruin the weights
+        """Clip, update with `factor` of the peak learning rate and clear the gradients; returns the gradient norm."""
+        norm = float(nn.utils.clip_grad_norm_([p for _, p in self.named], self.config.clip))
+        if math.isfinite(norm):  # skip the update otherwise: one bad batch must not ruin the weights
             for optimiser in self.optimisers:
                 for group in optimiser.param_groups:
                     group["lr"] = self.config.lr * factor
                 optimiser.step()
         for _, p in self.named:
             p.grad = None
-        return length
+        return norm
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors by name and JSON data, for a checkpoint."""
@@ -82,28 +85,16 @@ class Updater:
             self.optimisers[int(number)].state[parameters[name]][key] = entry
 
 
-def _outer(name: str) -> bool:
-    """Whether a parameter belongs to a layer that reads the input or writes the answer."""
-    return name.startswith(("head", "cell_in.0", "pair_in", "input", "output"))
+def averaged_network(network: nn.Module, half_life: float) -> AveragedModel:
+    """A copy of a network that holds the exponential moving average of its weights, with a half-life in steps.
 
-
-class Average:
-    """Exponential moving average of the weights with a half-life in steps, short at first and then as asked."""
-
-    def __init__(self, network: nn.Module, half_life: float) -> None:
-        self.half_life = half_life
-        self.weights = {name: p.detach().clone() for name, p in network.named_parameters()}
+    The half-life is shorter at the start, where earlier weights are far off. With 0 the copy follows the network.
+    """
 
     @torch.no_grad()
-    def update(self, network: nn.Module, step: int) -> None:
-        """Take in the weights after a step."""
-        half_life = min(self.half_life, 0.1 * (step + 1))  # early weights are soon worthless
-        rate = 1.0 if half_life <= 0 else 1.0 - 0.5 ** (1.0 / half_life)
-        for name, p in network.named_parameters():
-            self.weights[name].lerp_(p, rate)
+    def update(averaged: Any, current: Any, count: Any) -> None:
+        shortened = min(half_life, 0.1 * (float(count) + 1.0))
+        decay = 0.5 ** (1.0 / shortened) if shortened > 0.0 else 0.0
+        get_ema_multi_avg_fn(decay)(averaged, current, count)
 
-    @torch.no_grad()
-    def copy_to(self, network: nn.Module) -> None:
-        """Put the averaged weights into a network of the same shape."""
-        for name, p in network.named_parameters():
-            p.copy_(self.weights[name])
+    return AveragedModel(network, multi_avg_fn=update)

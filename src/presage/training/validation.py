@@ -45,7 +45,7 @@ class Validator:
         )
 
     def precision_gap(self, network: Network) -> float:
-        """Largest difference bf16 makes to an edge probability of the first dataset: the check of that option."""
+        """Largest difference between edge probabilities in fp32 and in bf16, on the first dataset."""
         batch = next(iter(self.sets.values()))
         device = next(network.parameters()).device
         exact = torch.sigmoid(next(_predictions(network, batch)).edge)

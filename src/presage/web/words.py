@@ -21,7 +21,7 @@ def python_lines(answer: Answer, known: Knowledge | None, view: View, limit: flo
     arguments += [f"{name}={value!r}" for name, value in answer.asked.items()]
     lines = ["import presage", ""]
     if known:
-        parts = [f"{key}={value!r}" for key, value in known.to_json().items() if value]
+        parts = [f"{key}={value!r}" for key, value in known.to_json().items() if value and key != "type"]
         lines.append(f"known = presage.Knowledge({', '.join(parts)})")
         arguments.append("known=known")
     lines.append(f"result = presage.discover({', '.join(arguments)})")

@@ -3,7 +3,7 @@
     pip download avici==1.0.7 --no-deps -d wheels
     python scripts/build_regulatory.py wheels/avici-1.0.7-py3-none-any.whl
 
-The files inside are those of GeneNetWeaver (MIT licence); see src/presage/assets/networks/regulatory.md.
+The files inside are those of GeneNetWeaver (MIT licence); see src/presage/assets/networks/NOTICE.md.
 """
 
 from __future__ import annotations

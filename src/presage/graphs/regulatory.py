@@ -74,7 +74,7 @@ class RegulatoryNetwork:
 
 @cache
 def load_network(name: str) -> RegulatoryNetwork:
-    """The bundled network "ecoli" (RegulonDB 6.7) or "yeast" (Balaji 2006); see assets/networks/regulatory.md.
+    """The bundled network "ecoli" (RegulonDB 6.7) or "yeast" (Balaji 2006); provenance in assets/networks/NOTICE.md.
 
     >>> len(load_network("ecoli").genes), len(load_network("yeast").genes)
     (1565, 4441)

@@ -5,8 +5,8 @@
 `--avici-python` (or the variable AVICI_PYTHON) is the interpreter of an environment with avici 1.0.7 (pins: jax 0.6.2,
 jaxlib 0.6.2, dm-haiku 0.0.17, optax 0.2.8, numpy 1.26.4, pandas 2.3.3, scipy, igraph, scikit-learn, matplotlib). Each
 statistic of each gene is averaged over datasets; the difference of the two averages is divided by its standard error.
-Under agreement these z scores are standard normal. The public averages are written to
-tests/fixtures/grn_avici.json, and a test compares ours with them.
+Under agreement these z scores are standard normal. The public averages are written to tests/fixtures/grn_avici.json,
+where a test holds ours against them.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def public(case: dict, platform: str, datasets: int) -> dict[str, np.ndarray]:
 
 
 def ours(case: dict, platform: str, datasets: int, seed: int = 0) -> dict[str, np.ndarray]:
-    from presage.simulators.grn import Kinetics, Layout, simulate_expression
+    from presage.simulators.grn import CellDesign, Kinetics, simulate_expression
     from presage.simulators.sequencing import PLATFORMS
 
     graph, strength, basal, activating = parameters(case)
@@ -130,15 +130,15 @@ def ours(case: dict, platform: str, datasets: int, seed: int = 0) -> dict[str, n
     kinetics = Kinetics(strength=signed, basal=basal, decay=DECAY, noise=NOISE, hill=HILL)
     target = np.concatenate([np.full(case["n"], -1), np.resize(np.arange(d), case["n_ko"])])
     turn = np.arange(case["n_ko"]) // d
-    layout = Layout(target=target, cell_type=np.concatenate([np.arange(case["n"]), turn]) % types)
-    wild = Layout(target=target[: case["n"]], cell_type=layout.cell_type[: case["n"]])
+    design = CellDesign(target=target, cell_type=np.concatenate([np.arange(case["n"]), turn]) % types)
+    wild = CellDesign(target=target[: case["n"]], cell_type=design.cell_type[: case["n"]])
     measurement = replace(PLATFORMS[platform], **PUBLIC_OPTIONS.get(platform, {}))
     items = []
     for k in range(datasets):
         rng = np.random.default_rng([3, seed, k])
-        x = simulate_expression(rng, graph, kinetics, layout).astype(np.float64)
+        x = simulate_expression(rng, graph, kinetics, design).astype(np.float64)
         counts = measurement.measure(rng, simulate_expression(rng, graph, kinetics, wild))
-        mask = layout.target[case["n"] :, None] == np.arange(d)
+        mask = design.target[case["n"] :, None] == np.arange(d)
         items.append(summarize(x[: case["n"]], x[case["n"] :], mask, counts))
     return {key: np.stack([item[key] for item in items]) for key in items[0]}
 

@@ -54,8 +54,8 @@ def dataset(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
     subgraph = Subgraph(graph, ())
     kinetics = domain.dynamics.kinetics(rng, subgraph)
     types = kinetics.basal.shape[1]
-    layout = grn.design_cells(rng, d=d, cell_types=types, n=PLAIN + KNOCKOUTS, n_perturbed=KNOCKOUTS)
-    return domain.platforms[0].measure(rng, grn.simulate_expression(rng, graph, kinetics, layout))
+    design = grn.design_cells(rng, d=d, cell_types=types, n=PLAIN + KNOCKOUTS, n_perturbed=KNOCKOUTS)
+    return domain.platforms[0].measure(rng, grn.simulate_expression(rng, graph, kinetics, design))
 
 
 def cpu(function: Callable[[], Any], repeat: int = 1) -> float:
@@ -151,20 +151,20 @@ def parts_of_a_step() -> None:
     state = rng.integers(0, 2**64, size=(2, vectors.STREAMS), dtype=np.uint64)
     for lanes in (5, 160):
         size = 16_000
-        x, made, out, half = (
+        x, production, out, half = (
             np.full(lanes, 2.0, f32),
             np.full(size, 2.0, f32),
             np.empty(size, f32),
             np.full(size, 2, f32),
         )
-        wind, track = np.empty(size, f32), np.empty(size, f32)
-        step = (x, made, wind, lanes, f32(0.8), f32(0.1), f32(0.01), track)
+        normals, states = np.empty(size, f32), np.empty(size, f32)
+        step = (x, production, normals, lanes, f32(0.8), f32(0.1), f32(0.01), states)
         times = []
         for function, inputs in (
-            (vectors.standard_normals, (state, wind)),
+            (vectors.standard_normals, (state, normals)),
             (langevin._step, step),
-            (langevin._activate, (track, half, f32(2.0), out)),
-            (langevin._add, (out, f32(1e-9), track)),
+            (langevin._activate, (states, half, f32(2.0), out)),
+            (langevin._add, (out, f32(1e-9), states)),
         ):
             function(*inputs)
             times.append(cpu(lambda function=function, inputs=inputs: function(*inputs), 300) / size * 1e9)

@@ -1,4 +1,4 @@
-"""Build src/presage/assets/networks/regulatory.npz from the two networks in the wheel of public avici.
+"""Build src/presage/assets/networks/regulatory.npz from the two networks in the wheel of the public avici package.
 
     pip download avici==1.0.7 --no-deps -d wheels
     python scripts/build_regulatory.py wheels/avici-1.0.7-py3-none-any.whl

@@ -1,10 +1,10 @@
-"""Seconds per gene dataset, beside the public avici package in the same run, and where our time goes.
+"""Seconds per gene expression dataset, compared with the public avici package, and a profile of our time.
 
     python benchmarks/simulate_grn.py --avici-python /path/to/python/that/has/avici
 
-Both sides simulate the same random graphs of the paper's training domain with parameters of its ranges, 800
-observational cells and 200 knockouts, all steps of measurement included, in one process with one thread. CPU time is
-counted, so that other work on the machine does not disturb the ratio much. Without --avici-python (or the variable
+Both packages simulate the same random graphs of the paper's training domain with parameters from its ranges: 800
+observational cells and 200 knockouts, including measurement noise, in one process with one thread. The measure is CPU
+time, which depends little on other load. Without --avici-python (or the variable
 AVICI_PYTHON) only our times are printed.
 """
 
@@ -49,7 +49,7 @@ for line in sys.stdin:
 
 
 def dataset(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
-    """One dataset on a given graph, as the domain draws it."""
+    """Sample one dataset of the domain on a given graph."""
     domain, d = grn_domain(frozenset()), len(graph)
     subgraph = Subgraph(graph, ())
     kinetics = domain.dynamics.kinetics(rng, subgraph)
@@ -72,7 +72,7 @@ def compare(python: str | None, sizes: list[int]) -> None:
             [python, "-c", AVICI], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
     rng = np.random.default_rng(0)
-    dataset(rng, np.zeros((3, 3), dtype=np.int8))  # compiles, or loads what was compiled before
+    dataset(rng, np.zeros((3, 3), dtype=np.int8))  # compiles, or loads the compiled code
     print(f"{PLAIN} cells + {KNOCKOUTS} knockouts, CPU seconds per dataset, median over graphs")
     print(f"{'d':>4s} {'ours':>9s} {'public':>9s} {'ratio':>7s}")
     for d in sizes:
@@ -95,7 +95,7 @@ def compare(python: str | None, sizes: list[int]) -> None:
 
 
 def profile(sizes: list[int], repeat: int = 30) -> None:
-    """Milliseconds of each part of a dataset of the domains, drawn with their graphs."""
+    """Milliseconds of each step of simulating a dataset, including its graph."""
     spent: dict[str, float] = defaultdict(float)
 
     def timed(owner: Any, name: str, label: str) -> Callable[[], None]:
@@ -124,8 +124,8 @@ def profile(sizes: list[int], repeat: int = 30) -> None:
         timed(ScaleFreeOut, "sample", "graph"),
         timed(RegulatorySubgraph, "extract", "graph"),
     ]
-    print("\nmilliseconds of a whole dataset, by part")
-    heads = ("total", "graph", "stepping", "around it", "measure", "rest")
+    print("\nmilliseconds per dataset, by step")
+    heads = ("total", "graph", "stepping", "overhead", "measure", "rest")
     print(f"{'domain':9s} {'d':>4s}" + "".join(f"{head:>10s}" for head in heads))
     for name, shifts in (("grn", frozenset[str]()), ("grn-ood", frozenset({"graph", "mechanism", "noise"}))):
         for d in sizes:
@@ -134,17 +134,17 @@ def profile(sizes: list[int], repeat: int = 30) -> None:
             domain.draw(rng, **size)
             spent.clear()
             total = cpu(lambda domain=domain, rng=rng, size=size: domain.draw(rng, **size), repeat) * 1e3
-            part = {key: value / repeat * 1e3 for key, value in spent.items()}
-            around = part["expression"] - part["stepping"]
-            rest = total - part["expression"] - part["measurement"] - part["graph"]
-            shown = (total, part["graph"], part["stepping"], around, part["measurement"], rest)
+            step = {key: value / repeat * 1e3 for key, value in spent.items()}
+            overhead = step["expression"] - step["stepping"]
+            rest = total - step["expression"] - step["measurement"] - step["graph"]
+            shown = (total, step["graph"], step["stepping"], overhead, step["measurement"], rest)
             print(f"{name:9s} {d:4d}" + "".join(f"{value:10.2f}" for value in shown), flush=True)
     for restore in undo:
         restore()
 
 
-def parts_of_a_step() -> None:
-    """Nanoseconds per gene, step and lane of the compiled parts, for few lanes (wild type) and many (knockouts)."""
+def profile_step() -> None:
+    """Nanoseconds per gene, step and lane of the compiled functions, for few lanes (wild type) and many (knockouts)."""
     print("\nnanoseconds per gene, step and lane")
     print(f"{'lanes':>5s} {'normals':>8s} {'recursion':>9s} {'response':>9s} {'one regulator':>13s}")
     rng, f32 = np.random.default_rng(0), np.float32
@@ -178,7 +178,7 @@ def main() -> None:
     options = parser.parse_args()
     compare(options.avici_python, options.sizes)
     profile(options.sizes)
-    parts_of_a_step()
+    profile_step()
 
 
 if __name__ == "__main__":

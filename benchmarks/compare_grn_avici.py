@@ -5,7 +5,7 @@
 `--avici-python` (or the variable AVICI_PYTHON) is the interpreter of an environment with avici 1.0.7 (pins: jax 0.6.2,
 jaxlib 0.6.2, dm-haiku 0.0.17, optax 0.2.8, numpy 1.26.4, pandas 2.3.3, scipy, igraph, scikit-learn, matplotlib). Each
 statistic of each gene is averaged over datasets; the difference of the two averages is divided by its standard error.
-Under agreement these z scores are standard normal. The public averages are written to
+If the simulators agree, these z scores are standard normal. The averages of avici are written to
 tests/fixtures/grn_avici.json, and a test compares ours with them.
 """
 
@@ -26,9 +26,9 @@ STORED = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "grn_avici
 DATASETS = 200
 
 CASES = {
-    # A chain with one repressor, more cells than steps matter for.
+    # A chain with one repressor and many cells.
     "chain": {"d": 5, "edges": [[0, 1], [1, 2], [2, 3], [3, 4]], "repress": [1], "types": 3, "n": 60, "n_ko": 60},
-    # Two regulators meet, one activating and one repressing, and feed forward.
+    # Feed-forward loops with activating and repressing regulators.
     "feed-forward": {
         "d": 6,
         "edges": [[0, 2], [1, 2], [0, 3], [2, 3], [2, 4], [1, 5], [4, 5]],
@@ -37,7 +37,7 @@ CASES = {
         "n": 50,
         "n_ko": 60,
     },
-    # A hub that represses, parents in layers, knockouts with a single cell per type.
+    # A repressing hub, layered regulators, knockouts with a single cell per type.
     "hub": {
         "d": 8,
         "edges": [[0, 1], [0, 2], [0, 3], [0, 4], [1, 5], [2, 5], [3, 6], [4, 6], [5, 7], [6, 7]],
@@ -49,13 +49,13 @@ CASES = {
 }
 DECAY, NOISE, HILL = 0.8, 1.0, 2.0
 MEASURED = {"chain": "10x-chromium", "feed-forward": "drop-seq", "hub": "smart-seq"}
-# The paper's table lists the library means of 10x Chromium as {4.5, 6.0}; the public package turns out to draw 6.0 in
-# two cases of three (0.695 +- 0.020 of 600 datasets). Ours follows the table; the comparison follows the package.
+# The paper's table lists the library means of 10x Chromium as {4.5, 6.0}; the public package draws 6.0 in two
+# of three cases (0.695 +- 0.020 of 600 datasets). Our domain follows the table; this comparison follows the package.
 PUBLIC_OPTIONS = {"10x-chromium": {"library_mu": (4.5, 6.0, 6.0)}}
 
 
 def parameters(case: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Graph, |strength|, basal production and probability of activation per regulator; fixed numbers."""
+    """Graph, |strength|, basal production and activation probability per regulator, from a fixed seed."""
     d = case["d"]
     graph = np.zeros((d, d), dtype=np.int8)
     for i, j in case["edges"]:
@@ -68,7 +68,7 @@ def parameters(case: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
 
 
 def statistics(x: np.ndarray) -> np.ndarray:
-    """Mean, standard deviation and share of zeros per gene, then pairwise correlations (0 where a gene is constant)."""
+    """Mean, standard deviation and fraction of zeros per gene, then pairwise correlations (0 where a gene is constant)."""
     spread = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     pairs = (scaled.T @ scaled / len(x))[np.triu_indices(x.shape[1], k=1)]
@@ -83,7 +83,7 @@ def labels(d: int) -> list[str]:
 def summarize(
     clean: np.ndarray, knockouts: np.ndarray, masks: np.ndarray, measured: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Statistics of one dataset: wild type, counts of the wild type, and mean and deviation under each knockout."""
+    """Statistics of one dataset: wild type, counts of the wild type, and mean and standard deviation under each knockout."""
     by_target = [knockouts[masks[:, k] > 0] for k in range(clean.shape[1])]
     return {
         "wild type": statistics(clean),
@@ -121,7 +121,7 @@ def public(case: dict, platform: str, datasets: int) -> dict[str, np.ndarray]:
 
 
 def ours(case: dict, platform: str, datasets: int, seed: int = 0) -> dict[str, np.ndarray]:
-    from presage.simulators.grn import Kinetics, Layout, simulate_expression
+    from presage.simulators.grn import CellDesign, Kinetics, simulate_expression
     from presage.simulators.sequencing import PLATFORMS
 
     graph, strength, basal, activating = parameters(case)
@@ -129,16 +129,16 @@ def ours(case: dict, platform: str, datasets: int, seed: int = 0) -> dict[str, n
     signed = strength * (2.0 * activating[:, None] - 1.0)
     kinetics = Kinetics(strength=signed, basal=basal, decay=DECAY, noise=NOISE, hill=HILL)
     target = np.concatenate([np.full(case["n"], -1), np.resize(np.arange(d), case["n_ko"])])
-    turn = np.arange(case["n_ko"]) // d
-    layout = Layout(target=target, cell_type=np.concatenate([np.arange(case["n"]), turn]) % types)
-    wild = Layout(target=target[: case["n"]], cell_type=layout.cell_type[: case["n"]])
+    round_ = np.arange(case["n_ko"]) // d
+    design = CellDesign(target=target, cell_type=np.concatenate([np.arange(case["n"]), round_]) % types)
+    wild = CellDesign(target=target[: case["n"]], cell_type=design.cell_type[: case["n"]])
     measurement = replace(PLATFORMS[platform], **PUBLIC_OPTIONS.get(platform, {}))
     items = []
     for k in range(datasets):
         rng = np.random.default_rng([3, seed, k])
-        x = simulate_expression(rng, graph, kinetics, layout).astype(np.float64)
+        x = simulate_expression(rng, graph, kinetics, design).astype(np.float64)
         counts = measurement.measure(rng, simulate_expression(rng, graph, kinetics, wild))
-        mask = layout.target[case["n"] :, None] == np.arange(d)
+        mask = design.target[case["n"] :, None] == np.arange(d)
         items.append(summarize(x[: case["n"]], x[case["n"] :], mask, counts))
     return {key: np.stack([item[key] for item in items]) for key in items[0]}
 
@@ -194,15 +194,15 @@ def run_public(python: Path, datasets: int) -> dict:
         cases[name][key] = {"mean": mean.round(6).tolist(), "error": error.round(6).tolist()}
     stored = {"datasets": datasets, "package": "avici 1.0.7", "cases": cases}
     STORED.parent.mkdir(exist_ok=True)
-    beside = STORED.with_suffix(".tmp")
-    beside.write_text(json.dumps(stored) + "\n")
-    os.replace(beside, STORED)
+    temporary = STORED.with_suffix(".tmp")
+    temporary.write_text(json.dumps(stored) + "\n")
+    os.replace(temporary, STORED)
     return stored
 
 
 def report(stored: dict, datasets: int) -> None:
     everything = []
-    print(f"{'case':14s} {'part':10s} {'numbers':>7s} {'rms z':>6s} {'max |z|':>7s} {'|z| > 2':>8s}  largest at")
+    print(f"{'case':14s} {'data':10s} {'numbers':>7s} {'rms z':>6s} {'max |z|':>7s} {'|z| > 2':>8s}  largest at")
     for name, case in CASES.items():
         mine, d = ours(case, MEASURED[name], datasets), case["d"]
         for key, values in mine.items():
@@ -213,8 +213,8 @@ def report(stored: dict, datasets: int) -> None:
             where = labels(d)[worst] if key != "knockout" else f"target {worst // (2 * d)}, entry {worst % (2 * d)}"
             rms, large = np.sqrt(np.mean(z**2)), np.mean(np.abs(z) > 2)
             print(f"{name:14s} {key:10s} {z.size:7d} {rms:6.2f} {np.abs(z).max():7.2f} {large:8.3f}  {where}")
-    z = np.concatenate(everything)
-    print(f"all: {z.size} numbers, rms z {np.sqrt(np.mean(z**2)):.2f}, share of |z| > 2: {np.mean(np.abs(z) > 2):.3f}")
+    z = np.concatenate(everything) print(f"all: {z.size} numbers, rms z {np.sqrt(np.mean(z**2)):.2f}, fraction of |z| >
+    2: {np.mean(np.abs(z) > 2):.3f}")
 
 
 if __name__ == "__main__":

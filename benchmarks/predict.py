@@ -1,13 +1,13 @@
-"""Seconds and peak memory of one prediction: our two networks beside the public avici package, all with random weights.
+"""Time and peak memory of one prediction: our two networks and the public avici package, all with random weights.
 
     python benchmarks/predict.py --quick
     python benchmarks/predict.py --avici-python path/to/its/environment/bin/python --json predict.json
 
-Every case runs in a fresh process on `--threads` cores, so that peak memory is its own. A prediction includes
-standardizing the values. Ours are the best of up to three after a warm-up on a few rows; the original is timed on later
-calls, after compilation, unless the first already took half of the time limit. Seconds are of the clock, with those of
-the processor in brackets: ratios are of the latter, which other work on the machine hardly touches. A case is skipped
-when smaller ones say that it would not fit; the table says why.
+Every case runs in a fresh process on `--threads` cores, so that peak memory is measured separately. A prediction
+includes standardization. Our times are the best of up to three after a warm-up on a few rows. avici is timed after
+compilation unless its first call took half of the time limit. Seconds are wall-clock time with CPU time in brackets;
+ratios use CPU time, which depends less on other load. A case is skipped if extrapolation from smaller cases exceeds a
+limit; the table gives the reason.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ def main() -> None:
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",")) if text else ()
+    return tuple(int(item) for item in text.split(",")) if text else ()
 
 
-# One case, from outside
+# Parent process
 
 
 def measure(net: str, n: int, d: int, earlier: list[dict], options: argparse.Namespace) -> dict:
-    """Run a case in a process of its own, or say why not."""
+    """Run a case in its own process, or return the reason for skipping it."""
     if net == "avici" and not options.avici_python:
         return {"skipped": "no --avici-python"}
     reason = forecast(n, earlier, options.seconds, options.memory_gib)
@@ -101,7 +101,7 @@ def measure(net: str, n: int, d: int, earlier: list[dict], options: argparse.Nam
 
 
 def forecast(n: int, earlier: list[dict], seconds: float, memory_gib: float) -> str:
-    """Why a case would not fit, ema_network by the growth from smaller cases (at least linear); empty if it would."""
+    """Why a case would exceed a limit, extrapolated from smaller cases (at least linearly); empty if it would not."""
     if not earlier:
         return ""
     measured = [case for case in earlier if "seconds" in case]
@@ -109,24 +109,24 @@ def forecast(n: int, earlier: list[dict], seconds: float, memory_gib: float) -> 
         return "a smaller case did not fit"
     last = measured[-1]
 
-    def grown(key: str, floor: float) -> float:
+    def extrapolate(key: str, minimum: float) -> float:
         power = 1.0
         if len(measured) > 1:
             before = measured[-2]
-            rise = math.log(max(last[key], floor) / max(before[key], floor)) / math.log(last["n"] / before["n"])
+            rise = math.log(max(last[key], minimum) / max(before[key], minimum)) / math.log(last["n"] / before["n"])
             power = min(max(rise, 1.0), 2.0)
-        return max(last[key], floor) * (n / last["n"]) ** power
+        return max(last[key], minimum) * (n / last["n"]) ** power
 
-    time_needed = grown("seconds", 1e-3) if last["seconds"] > 1.0 else 0.0  # start-up costs hide the growth below that
+    time_needed = extrapolate("seconds", 1e-3) if last["seconds"] > 1.0 else 0.0  # start-up dominates below that
     if time_needed > 1.5 * seconds:
         return f"would take about {time_needed:,.0f} s"
-    memory_needed = (last["base_mib"] + (grown("grown_mib", 1.0) if last["grown_mib"] > 64 else 0.0)) / 1024
+    memory_needed = (last["base_mib"] + (extrapolate("grown_mib", 1.0) if last["grown_mib"] > 64 else 0.0)) / 1024
     if memory_needed > memory_gib:
         return f"would need about {memory_needed:,.0f} GiB"
     return ""
 
 
-# One case, inside its process
+# Worker process
 
 
 def work(net: str, n: int, d: int, threads: int, limit: float) -> dict:
@@ -138,8 +138,8 @@ def work(net: str, n: int, d: int, threads: int, limit: float) -> dict:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((n, d), dtype=np.float32)
     u = np.zeros((n, d), dtype=np.float32)
-    hit = rng.random(n) < 0.25
-    u[hit, rng.integers(d, size=int(hit.sum()))] = 1.0
+    intervened = rng.random(n) < 0.25
+    u[intervened, rng.integers(d, size=int(intervened.sum()))] = 1.0
     predict = avici_predictor(d) if net == "avici" else our_predictor(net, d, threads)
     base = _peak_mib()
     times, busy = [], []
@@ -149,7 +149,7 @@ def work(net: str, n: int, d: int, threads: int, limit: float) -> dict:
         times.append(time.perf_counter() - start)
         busy.append(time.process_time() - start_busy)
         if probabilities.shape != (d, d) or not np.isfinite(probabilities).all():
-            raise SystemExit("the prediction is not a finite d x d table")
+            raise SystemExit("the prediction is not a finite d x d matrix")
         if sum(times) > (limit / 2 if net == "avici" else 5.0):
             break
     peak = _peak_mib()
@@ -207,7 +207,7 @@ def _cell(case: dict) -> str:
 
 
 def table(results: list[dict], nets: list[str]) -> str:
-    """Markdown: one row per n and d, seconds and peak memory per network, and how many times faster than the first."""
+    """Markdown: one row per n and d, seconds and peak memory per network, and ratios between networks."""
     by_key = {(case["n"], case["d"], case["net"]): case for case in results}
     ratios = [(a, b) for k, a in enumerate(nets) for b in nets[k + 1 :]]
     head = ["n", "d", *nets, *(f"{a} / {b}" for a, b in ratios)]

@@ -1,10 +1,9 @@
-"""Peak memory and time of discovery on large tables, each case in a process of its own.
+"""Peak memory and time of discovery on large tables, each case in its own process.
 
     python benchmarks/scale.py [--model scm] [--cases rows,variables,file] [--json]
 
-rows: one million rows x 50 variables in memory (limit: 2 GiB in all). variables: 1000 rows x 1000 variables (16 GiB).
-file: one million rows x 50 variables from a parquet file. The cost does not depend on what the numbers are, so they
-are random.
+rows: one million rows x 50 variables in memory (limit: 2 GiB in total). variables: 1000 rows x 1000 variables (16 GiB).
+file: one million rows x 50 variables from a parquet file. The cost does not depend on the values, which are random.
 Without --model the bundled scm model is used, or, if there is none, an untrained network of the default size.
 """
 
@@ -50,7 +49,7 @@ def measure(case: str, model: str, path: str | None, queue: multiprocessing.Queu
     import presage
 
     n, d, _ = CASES[case]
-    engine = presage.load_model(model)
+    loaded = presage.load_model(model)
     rng = np.random.default_rng(0)
     data = path if path is not None else rng.normal(size=(n, d))
     targets = None
@@ -60,7 +59,7 @@ def measure(case: str, model: str, path: str | None, queue: multiprocessing.Queu
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     start = time.perf_counter()
     try:
-        result = presage.discover(data, targets, model=engine)
+        result = presage.discover(data, targets, model=loaded)
         outcome = f"{len(result.names)} x {len(result.names)} probabilities"
     except presage.PresageError as error:
         outcome = str(error)

@@ -1,10 +1,10 @@
-"""Datasets per second per core: linear and rff, beside the public avici package in the same run.
+"""Simulated datasets per second per core, for linear and rff, compared with the public avici package.
 
     python benchmarks/simulate.py --avici-python /path/to/python/that/has/avici
 
-Without --avici-python (or the environment variable AVICI_PYTHON) only our rates are printed. Both sides draw
-observational data from the paper's training distributions, in one process with one thread; CPU time is counted, so
-other work on the machine does not disturb the ratio much. Rounds of the two alternate, and medians are printed.
+Without --avici-python (or the environment variable AVICI_PYTHON) only our rates are printed. Both packages sample
+observational data from the paper's training distributions in one process with one thread. The measure is CPU time,
+which depends little on other load. Rounds of the two packages alternate, and medians are printed.
 
 avici is timed twice: its public function `simulate_data`, which reads its configuration on every call and
 standardizes, and its bare sampler, with the configuration read beforehand. `ratio` is against the former, `bare`
@@ -28,8 +28,8 @@ from presage.domain.catalog import get_domain  # noqa: E402 - threads are fixed 
 DOMAINS = ("linear", "rff")
 SIZES = tuple((d, n) for d in (10, 30, 100) for n in (200, 1000))
 
-# Reads one request per line and answers with CPU seconds per dataset, of the public function and of the sampler;
-# the configurations are avici's own of the paper's domains.
+# Reads one request per line and returns CPU seconds per dataset of the public function and of the bare sampler. The
+# configurations are those that avici ships for the paper's domains.
 AVICI = """
 import json, sys, time
 from pathlib import Path
@@ -57,7 +57,7 @@ for line in sys.stdin:
 
 
 class Avici:
-    """The public package, in a process of its own interpreter."""
+    """The public package in a process of its own interpreter."""
 
     def __init__(self, python: str) -> None:
         self.process = subprocess.Popen(

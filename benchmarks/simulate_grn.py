@@ -1,10 +1,10 @@
-"""Seconds per gene dataset, beside the public avici package in the same run, and where our time goes.
+"""Seconds per gene expression dataset, compared with the public avici package, and a profile of our time.
 
     python benchmarks/simulate_grn.py --avici-python /path/to/python/that/has/avici
 
-Both sides simulate the same random graphs of the paper's training domain with parameters of its ranges, 800
-observational cells and 200 knockouts, all steps of measurement included, in one process with one thread. CPU time is
-counted, so that other work on the machine does not disturb the ratio much. Without --avici-python (or the variable
+Both packages simulate the same random graphs of the paper's training domain with parameters from its ranges: 800
+observational cells and 200 knockouts, including measurement noise, in one process with one thread. The measure is CPU
+time, which depends little on other load. Without --avici-python (or the variable
 AVICI_PYTHON) only our times are printed.
 """
 
@@ -49,13 +49,13 @@ for line in sys.stdin:
 
 
 def dataset(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
-    """One dataset on a given graph, as the domain draws it."""
+    """Sample one dataset of the domain on a given graph."""
     domain, d = grn_domain(frozenset()), len(graph)
     subgraph = Subgraph(graph, ())
     kinetics = domain.dynamics.kinetics(rng, subgraph)
     types = kinetics.basal.shape[1]
-    layout = grn.design_cells(rng, d=d, cell_types=types, n=PLAIN + KNOCKOUTS, n_perturbed=KNOCKOUTS)
-    return domain.platforms[0].measure(rng, grn.simulate_expression(rng, graph, kinetics, layout))
+    design = grn.design_cells(rng, d=d, cell_types=types, n=PLAIN + KNOCKOUTS, n_perturbed=KNOCKOUTS)
+    return domain.platforms[0].measure(rng, grn.simulate_expression(rng, graph, kinetics, design))
 
 
 def cpu(function: Callable[[], Any], repeat: int = 1) -> float:
@@ -72,7 +72,7 @@ def compare(python: str | None, sizes: list[int]) -> None:
             [python, "-c", AVICI], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
     rng = np.random.default_rng(0)
-    dataset(rng, np.zeros((3, 3), dtype=np.int8))  # compiles, or loads what was compiled before
+    dataset(rng, np.zeros((3, 3), dtype=np.int8))  # compiles, or loads the compiled code
     print(f"{PLAIN} cells + {KNOCKOUTS} knockouts, CPU seconds per dataset, median over graphs")
     print(f"{'d':>4s} {'ours':>9s} {'public':>9s} {'ratio':>7s}")
     for d in sizes:
@@ -95,7 +95,7 @@ def compare(python: str | None, sizes: list[int]) -> None:
 
 
 def profile(sizes: list[int], repeat: int = 30) -> None:
-    """Milliseconds of each part of a dataset of the domains, drawn with their graphs."""
+    """Milliseconds of each step of simulating a dataset, including its graph."""
     spent: dict[str, float] = defaultdict(float)
 
     def timed(owner: Any, name: str, label: str) -> Callable[[], None]:
@@ -124,8 +124,8 @@ def profile(sizes: list[int], repeat: int = 30) -> None:
         timed(ScaleFreeOut, "sample", "graph"),
         timed(RegulatorySubgraph, "extract", "graph"),
     ]
-    print("\nmilliseconds of a whole dataset, by part")
-    heads = ("total", "graph", "stepping", "around it", "measure", "rest")
+    print("\nmilliseconds per dataset, by step")
+    heads = ("total", "graph", "stepping", "overhead", "measure", "rest")
     print(f"{'domain':9s} {'d':>4s}" + "".join(f"{head:>10s}" for head in heads))
     for name, shifts in (("grn", frozenset[str]()), ("grn-ood", frozenset({"graph", "mechanism", "noise"}))):
         for d in sizes:
@@ -134,37 +134,37 @@ def profile(sizes: list[int], repeat: int = 30) -> None:
             domain.draw(rng, **size)
             spent.clear()
             total = cpu(lambda domain=domain, rng=rng, size=size: domain.draw(rng, **size), repeat) * 1e3
-            part = {key: value / repeat * 1e3 for key, value in spent.items()}
-            around = part["expression"] - part["stepping"]
-            rest = total - part["expression"] - part["measurement"] - part["graph"]
-            shown = (total, part["graph"], part["stepping"], around, part["measurement"], rest)
+            step = {key: value / repeat * 1e3 for key, value in spent.items()}
+            overhead = step["expression"] - step["stepping"]
+            rest = total - step["expression"] - step["measurement"] - step["graph"]
+            shown = (total, step["graph"], step["stepping"], overhead, step["measurement"], rest)
             print(f"{name:9s} {d:4d}" + "".join(f"{value:10.2f}" for value in shown), flush=True)
     for restore in undo:
         restore()
 
 
-def parts_of_a_step() -> None:
-    """Nanoseconds per gene, step and lane of the compiled parts, for few lanes (wild type) and many (knockouts)."""
+def profile_step() -> None:
+    """Nanoseconds per gene, step and lane of the compiled functions, for few lanes (wild type) and many (knockouts)."""
     print("\nnanoseconds per gene, step and lane")
     print(f"{'lanes':>5s} {'normals':>8s} {'recursion':>9s} {'response':>9s} {'one regulator':>13s}")
     rng, f32 = np.random.default_rng(0), np.float32
     state = rng.integers(0, 2**64, size=(2, vectors.STREAMS), dtype=np.uint64)
     for lanes in (5, 160):
         size = 16_000
-        x, made, out, half = (
+        x, production, out, half = (
             np.full(lanes, 2.0, f32),
             np.full(size, 2.0, f32),
             np.empty(size, f32),
             np.full(size, 2, f32),
         )
-        wind, track = np.empty(size, f32), np.empty(size, f32)
-        step = (x, made, wind, lanes, f32(0.8), f32(0.1), f32(0.01), track)
+        normals, states = np.empty(size, f32), np.empty(size, f32)
+        step = (x, production, normals, lanes, f32(0.8), f32(0.1), f32(0.01), states)
         times = []
         for function, inputs in (
-            (vectors.standard_normals, (state, wind)),
+            (vectors.standard_normals, (state, normals)),
             (langevin._step, step),
-            (langevin._activate, (track, half, f32(2.0), out)),
-            (langevin._add, (out, f32(1e-9), track)),
+            (langevin._activate, (states, half, f32(2.0), out)),
+            (langevin._add, (out, f32(1e-9), states)),
         ):
             function(*inputs)
             times.append(cpu(lambda function=function, inputs=inputs: function(*inputs), 300) / size * 1e9)
@@ -178,7 +178,7 @@ def main() -> None:
     options = parser.parse_args()
     compare(options.avici_python, options.sizes)
     profile(options.sizes)
-    parts_of_a_step()
+    profile_step()
 
 
 if __name__ == "__main__":

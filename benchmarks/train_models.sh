@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
-# Train bundled models again from nothing and release them: benchmarks/train_models.sh [NAME ...]
+# Train the bundled models from scratch and release them: benchmarks/train_models.sh [NAME ...]
 #
-# A model is made in stages, each going on from the one before with the settings of records/NAME/STAGE/config.json and
-# the core-minutes of records/NAME/record.json; STRETCH=4 gives every stage four times as long. What comes out has the
-# same recipe, not the same bits: the code has moved on since the earlier stages.
+# A model is trained in stages. Each is initialised from the previous one and uses records/NAME/STAGE/config.json and the
+# core-minutes of records/NAME/record.json; STRETCH=4 makes every stage four times as long. The result follows the same
+# recipe but is not bit-identical, because the code has changed since the earlier stages.
 #
-# Every stage is resumable: start the script again after an interruption and it goes on. One thread each; two models fit
-# a machine of two cores side by side, started by hand with their names.
+# Every stage is resumable: start the script again after an interruption. Each run uses one thread, so two models can be
+# trained in parallel on two cores.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-.venv/bin/python}
 runs=${PRESAGE_RUNS:-runs}
 stretch=${STRETCH:-1}
-models=${MODELS:-src/presage/assets/models}
-records=${RECORDS:-records}
 export OMP_NUM_THREADS=1
 [ $# -gt 0 ] || set -- linear rff grn scm
 for name in "$@"; do
@@ -24,18 +22,17 @@ print(*(stage["core_minutes"] * float(sys.argv[2]) for stage in stages))
 END
     )
     stage=0
-    before=()
+    previous=()
     for minutes in $budgets; do
         stage=$((stage + 1))
         run="$runs/$name-$stage"
-        start=()
-        [ ${#before[@]} -eq 0 ] || start=(--start "${before[-1]}/model.safetensors")
+        init=()
+        [ ${#previous[@]} -eq 0 ] || init=(--init-from "${previous[-1]}/model.safetensors")
         if [ ! -f "$run/model.safetensors" ]; then
             "$python" -m presage train --config "records/$name/$stage/config.json" --out "$run" --minutes "$minutes" \
-                --threads 1 --resume "${start[@]}"
+                --threads 1 --resume "${init[@]}"
         fi
-        before+=("$run")
+        previous+=("$run")
     done
-    unset 'before[-1]'
-    "$python" benchmarks/release.py "$run" "$name" --before "${before[@]}" --models "$models" --records "$records"
+    "$python" -m presage release "$run" "$name"
 done

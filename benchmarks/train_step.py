@@ -1,10 +1,10 @@
-"""Training datasets per second of both networks, side by side, with peak memory.
+"""Training throughput and peak memory of both networks, in datasets per second.
 
     python benchmarks/train_step.py [--quick] [--seconds 6]
 
-One forward and backward pass and one optimiser step on batches as training draws them, n = 200 with 50 interventional
-rows. Every case runs in a process of its own; the clock is processor time over threads as well as time on the wall,
-since the machine may be shared. bf16 is left out where its products crash the processor.
+One forward pass, backward pass and optimiser step on batches of training size, n = 200 with 50 interventional rows.
+Every case runs in its own process and reports CPU time and wall-clock time, because the machine may be shared. bf16
+cases that crash on the processor are reported as such.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     for d in (30,) if options.quick else (10, 30, 50):
         for threads in (1,) if options.quick else (1, 2):
             for precision in ("fp32",) if options.quick else ("fp32", "bf16"):
-                # Side by side: one straight after the other, so that both meet the same neighbours.
+                # One directly after the other, so that both see the same load.
                 found = [run(net, d, 200, threads, precision, options.seconds) for net in ("pair", "axial")]
                 cells = [
                     "crashed" if case is None else f"{1 / case['wall']:.2f} ({case['cpu']:.3f}, {case['peak_mb']:.0f})"

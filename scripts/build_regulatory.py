@@ -1,9 +1,9 @@
-"""Build src/presage/assets/networks/regulatory.npz from the two networks in the wheel of public avici.
+"""Build src/presage/assets/networks/regulatory.npz from the two networks in the wheel of the public avici package.
 
     pip download avici==1.0.7 --no-deps -d wheels
     python scripts/build_regulatory.py wheels/avici-1.0.7-py3-none-any.whl
 
-The files inside are those of GeneNetWeaver (MIT licence); see src/presage/assets/networks/regulatory.md.
+The files come from GeneNetWeaver; origin and terms are in src/presage/assets/networks/NOTICE.md.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def read(text: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Names (sorted), edges uint16 [2, m] sorted by source and target, signs int8 [m]."""
     rows = [line.split("\t") for line in text.splitlines() if line.strip()]
     names = sorted({name for row in rows for name in row[:2]})
-    number = {name: k for k, name in enumerate(names)}
+    index = {name: k for k, name in enumerate(names)}
     signs: dict[tuple[int, int], int] = {}
     for row in rows:
-        edge = number[row[0]], number[row[1]]
+        edge = index[row[0]], index[row[1]]
         sign = SIGNS[row[2].strip()] if len(row) > 2 else 0
         if signs.setdefault(edge, sign) != sign:
             signs[edge] = 0  # listed twice with different signs
@@ -55,9 +55,9 @@ def main() -> None:
         arrays[f"{key}_edges"] = edges
         arrays[f"{key}_signs"] = signs
         print(f"{key}: {len(names)} genes, {edges.shape[1]} edges, {int((signs != 0).sum())} known signs")
-    beside = OUT.with_suffix(".tmp.npz")
-    np.savez_compressed(beside, **arrays)
-    os.replace(beside, OUT)
+    temporary = OUT.with_suffix(".tmp.npz")
+    np.savez_compressed(temporary, **arrays)
+    os.replace(temporary, OUT)
     print(f"{OUT.name}: {OUT.stat().st_size} bytes")
 
 

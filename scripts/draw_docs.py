@@ -1,8 +1,8 @@
-"""Draw the pictures of README and documentation anew: the bundled example, and the page in a headless Chromium.
+"""Redraw the figures of README and documentation: the bundled example, and the web page in a headless Chromium.
 
     python scripts/draw_docs.py
 
-The model is the one that the page starts with: scm if it is bundled, else the first bundled one.
+The model is the default of the page: scm if it is bundled, otherwise the first bundled model.
 Needs the extras web and browser, and chromium on the path.
 """
 
@@ -31,14 +31,14 @@ def main() -> None:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
-        photograph(server.stdout.readline().split()[3])
+        take_screenshots(server.stdout.readline().split()[3])
     finally:
         server.terminate()
         server.wait(20)
 
 
-def photograph(address: str) -> None:
-    """Walk through the page and take pictures at 1400 and 700 pixels."""
+def take_screenshots(address: str) -> None:
+    """Use the page and take screenshots at widths of 1400 and 700 pixels."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
@@ -54,7 +54,7 @@ def photograph(address: str) -> None:
         page.wait_for_function("window.presageGraph && window.presageGraph.edges('.right').length > 0")
         page.evaluate("window.presageGraph.edges('.right')[0].emit('tap')")
         page.wait_for_selector("#scatter-place:not([hidden]) .legend")
-        page.wait_for_timeout(2000)  # plots settle
+        page.wait_for_timeout(2000)  # wait for the plots
         page.screenshot(
             path=IMAGES / "page-wide.png", clip={"x": 0, "y": 0, "width": 1400, "height": 1430}, full_page=True
         )

@@ -1,4 +1,4 @@
-"""How a headless Chromium is started for tests and pictures."""
+"""Command-line flags of the headless Chromium for tests and screenshots."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Write tests/fixtures/reference_predictions.npz: fixed small inputs and what every bundled model answers for them.
+"""Write tests/fixtures/reference_predictions.npz: small fixed inputs and the predictions of every bundled model.
 
     python scripts/write_reference_predictions.py
 
-The inputs are kept once they exist, so that only a change in a model or in its statistics changes the file.
+Existing inputs are kept, so the file changes only if a model or the statistics of its input change. Run this after a
+bundled model was replaced on purpose; tests/test_reference_predictions.py compares.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from pathlib import Path
 import numpy as np
 
 import presage
+from presage.files import atomic_write
 
 PATH = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "reference_predictions.npz"
 CASES = {"observational": (6, 60, 0), "interventional": (12, 90, 30), "missing": (8, 70, 20)}
 
 
 def inputs() -> dict[str, np.ndarray]:
-    """Values and intervention masks of each case, for models of real values and of counts."""
+    """Values and intervention masks of each case, for models of real values and for models of counts."""
     if PATH.exists():
         with np.load(PATH) as stored:
             return {name: stored[name] for name in stored.files if name.startswith(("real/", "counts/"))}
@@ -39,7 +41,7 @@ def predictions(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     for name in presage.models()["name"]:
         model = presage.load_model(name)
         for case in CASES:
-            x, u = (arrays[f"{model.kind}/{case}/{part}"] for part in ("x", "interventions"))
+            x, u = (arrays[f"{model.kind}/{case}/{key}"] for key in ("x", "interventions"))
             found[f"model/{name}/{case}"] = model.probabilities(x, u)
     return found
 
@@ -47,7 +49,8 @@ def predictions(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def main() -> None:
     """Write the file."""
     arrays = inputs()
-    np.savez_compressed(PATH, allow_pickle=False, **arrays, **predictions(arrays))
+    with atomic_write(PATH) as file:
+        np.savez_compressed(file, **arrays, **predictions(arrays))
     print(f"wrote {PATH.name}: {PATH.stat().st_size:,} bytes")
 
 

@@ -9,13 +9,13 @@ from presage.domain.catalog import get_domain
 from presage.errors import ConfigError
 from presage.rng import Stream, check_seed, generator
 
-addresses = st.tuples(
+keys = st.tuples(
     st.integers(0, 2**40), st.sampled_from(list(Stream)), st.lists(st.integers(0, 2**31), min_size=1, max_size=3)
 )
 
 
-@given(addresses, addresses)
-def test_different_addresses_give_different_states(first, second) -> None:
+@given(keys, keys)
+def test_different_keys_give_different_states(first, second) -> None:
     states = [
         tuple(np.random.SeedSequence(seed, spawn_key=(int(stream), *path)).generate_state(4))
         for seed, stream, path in (first, second)
@@ -27,7 +27,7 @@ def test_different_addresses_give_different_states(first, second) -> None:
     assert (draws[0] == draws[1]) == (first == second)
 
 
-def test_streams_never_meet() -> None:
+def test_streams_never_overlap() -> None:
     """No starting state is shared between the streams of many seeds and datasets."""
     seen: dict[int, tuple[int, Stream, int]] = {}
     for seed in range(20):
@@ -50,7 +50,7 @@ def test_training_validation_and_test_datasets_differ() -> None:
             assert not np.isin(values[a], values[b]).any()
 
 
-def test_the_global_generator_is_left_alone() -> None:
+def test_the_global_generator_is_not_used() -> None:
     np.random.seed(5)  # noqa: NPY002 - this test is about the global generator
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     for name in ("scm", "rff-ood"):
@@ -59,18 +59,18 @@ def test_the_global_generator_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", None, True, float("nan")])
-def test_bad_seeds_are_refused(seed) -> None:
+def test_invalid_seeds_raise(seed) -> None:
     with pytest.raises(ConfigError, match="seed must be a whole number"):
         check_seed(seed)
 
 
-def test_addresses_keep_to_their_words() -> None:
-    """Beyond these bounds NumPy would spell different addresses with the same words."""
-    words = [np.random.SeedSequence(0, spawn_key=key).generate_state(4) for key in ((1, 2**32), (1, 0, 1))]
-    assert (words[0] == words[1]).all()
-    for part in (2**32, -1):
+def test_indices_are_bounded() -> None:
+    """Beyond these bounds NumPy maps different spawn keys to the same state."""
+    states = [np.random.SeedSequence(0, spawn_key=key).generate_state(4) for key in ((1, 2**32), (1, 0, 1))]
+    assert (states[0] == states[1]).all()
+    for index in (2**32, -1):
         with pytest.raises(ConfigError, match="must lie between"):
-            generator(0, Stream.TRAIN, part)
+            generator(0, Stream.TRAIN, index)
     with pytest.raises(ConfigError, match="below 2"):
         check_seed(2**128)
     generator(2**128 - 1, Stream.TRAIN, 2**32 - 1)

@@ -1,12 +1,12 @@
-"""One tree of exceptions, so that a caller can tell the user's mistake from ours.
+"""The exceptions of Presage. User errors and internal errors have different classes.
 
 PresageError
-├── InputError          the caller gave something we cannot use; the message says what to do  (also a ValueError)
-│   ├── DataError       a table, mask or file of measurements is unusable
-│   └── ConfigError     an option, domain, model name or configuration is unusable
-├── ModelFileError      a model file is damaged, foreign or of another version
-├── MissingExtraError   an optional package is needed; the message names the extra   (also an ImportError)
-└── InternalError       a broken promise of our own: please report it
+├── InputError          invalid input; the message says what is wrong and what to do        (also a ValueError)
+│   ├── DataError       a table, a mask or a data file is invalid
+│   └── ConfigError     an option, a domain, a model name or a configuration is invalid
+├── ModelFileError      a model file is damaged, of another format or of another version
+├── MissingExtraError   an optional package is missing; the message names the extra      (also an ImportError)
+└── InternalError       an internal invariant is violated: please report it as a bug
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ __all__ = [
 
 
 class PresageError(Exception):
-    """Everything Presage raises on purpose."""
+    """Base class of all exceptions that Presage raises deliberately."""
 
 
 class InputError(PresageError, ValueError):
-    """The caller gave something we cannot use; the message says what is wrong and what to do."""
+    """Invalid input; the message says what is wrong and what to do."""
 
 
 class DataError(InputError):
-    """A table, mask or file of measurements is unusable."""
+    """A table, a mask or a data file is invalid."""
 
 
 class ConfigError(InputError):
-    """An option, domain, model name or configuration is unusable."""
+    """An option, a domain, a model name or a configuration is invalid."""
 
 
 class ModelFileError(PresageError):
-    """A model file is damaged, foreign or of another version."""
+    """A model file is damaged, of another format or of another version."""
 
 
 class MissingExtraError(PresageError, ImportError):
@@ -51,11 +51,11 @@ class MissingExtraError(PresageError, ImportError):
 
 
 class InternalError(PresageError):
-    """A broken promise of our own."""
+    """An internal invariant is violated; this is a bug in Presage."""
 
 
 def require_extra(module: str, extra: str, purpose: str) -> Any:
-    """Import `module`, or say which extra to install for `purpose`."""
+    """Import `module`, or raise an error that names the extra to install for `purpose`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

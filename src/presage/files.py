@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Atomic file writes: a reader sees the old file or the complete new one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["atomic_write", "check_writable"]
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that takes its place at `path` only once it is complete; missing folders are made.
+    """Open a temporary binary file that replaces `path` on success; missing folders are created.
 
-    Whatever keeps the system from writing there becomes an `InputError` that names the path.
+    An `OSError` becomes an `InputError` that names the path.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -34,7 +34,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with os.fdopen(handle, "wb") as file:
             yield file
         with _explained(path):
-            os.chmod(name, 0o666 & ~_umask())  # mkstemp makes private files; give what `open` would
+            os.chmod(name, 0o666 & ~_umask())  # mkstemp creates private files; use the mode that `open` would use
             os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -42,7 +42,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise `InputError` now rather than after the work whose result is to be written to `path`."""
+    """Raise `InputError` if `path` cannot be written, before a long computation starts."""
     path = Path(path)
     with _explained(path):
         handle, name = _temporary(path)

@@ -44,7 +44,7 @@ def test_every_domain_prints_and_round_trips(name) -> None:
     assert all(line == line.rstrip() for line in table.splitlines())
 
 
-def test_in_distribution_parameters_are_those_of_the_papers_table() -> None:
+def test_in_distribution_parameters_match_the_papers_table() -> None:
     rff, linear = get_domain("rff"), get_domain("linear")
     assert isinstance(rff, ScmDomain)
     assert isinstance(linear, ScmDomain)
@@ -63,7 +63,7 @@ def test_in_distribution_parameters_are_those_of_the_papers_table() -> None:
     assert rff.interventions.values == linear.interventions.values == ((1.0, 3.0),)
 
 
-def test_out_of_distribution_parameters_are_those_of_the_papers_table() -> None:
+def test_out_of_distribution_parameters_match_the_papers_table() -> None:
     rff, linear = get_domain("rff-ood"), get_domain("linear-ood")
     assert isinstance(rff, ScmDomain)
     assert isinstance(linear, ScmDomain)
@@ -87,7 +87,7 @@ def test_out_of_distribution_parameters_are_those_of_the_papers_table() -> None:
 
 @pytest.mark.parametrize("family", ["linear", "rff"])
 @pytest.mark.parametrize("shifts", [("graph",), ("mechanism",), ("noise",), ("graph", "noise"), ("mechanism", "noise")])
-def test_partial_shifts_take_exactly_their_parts(family, shifts) -> None:
+def test_partial_shifts_replace_exactly_their_components(family, shifts) -> None:
     inside, outside = get_domain(family), get_domain(f"{family}-ood")
     mixed = get_domain("+".join((family, *shifts)))
     fields = {"graph": ["graphs"], "mechanism": ["mechanisms"], "noise": ["noises", "interventions"]}
@@ -151,14 +151,14 @@ def test_another_process_draws_the_same_dataset(threads) -> None:
     assert run.stdout.strip() == _digest(here)
 
 
-def test_seeds_and_numbers_give_different_datasets() -> None:
+def test_seeds_and_indices_give_different_datasets() -> None:
     seen = {_digest(presage.simulate("linear", d=3, n=4, seed=seed, size=1)) for seed in range(30)}
     batch = presage.simulate("linear", d=3, n=4, seed=0, size=30)
     assert len(seen) == 30
     assert len({data.x.tobytes() for data in batch}) == 30
 
 
-def test_simulate_gives_the_held_out_stream() -> None:
+def test_simulate_uses_the_test_stream() -> None:
     one = presage.simulate("rff", d=4, n=5, seed=2)
     assert (one.x == get_domain("rff").sample(d=4, n=5, seed=2, stream=Stream.TEST).x[0]).all()
     assert one.graph is not None
@@ -178,7 +178,7 @@ def test_simulate_gives_the_held_out_stream() -> None:
         ({"seed": -1}, "seed must be"),
     ],
 )
-def test_bad_requests_are_refused(arguments, message) -> None:
+def test_invalid_requests_raise(arguments, message) -> None:
     with pytest.raises(InputError, match=message):
         presage.simulate(**{"domain": "rff", "d": 3, "n": 4, **arguments})
 
@@ -186,7 +186,7 @@ def test_bad_requests_are_refused(arguments, message) -> None:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Threshold(Mechanism):
-    """A step of random height: the example of a mechanism of one's own."""
+    """A step function of random height, as an example of a custom mechanism."""
 
     height: tuple[float, ...] = options(1.0, 5.0)
 
@@ -203,7 +203,7 @@ class Uniform(Noise):
         return lambda noise_rng, parents: noise_rng.uniform(-self.width, self.width, len(parents))
 
 
-def test_a_domain_with_parts_of_ones_own() -> None:
+def test_a_domain_with_custom_components() -> None:
     domain = ScmDomain(graphs=(ErdosRenyi(),), mechanisms=(Threshold(),), noises=(Uniform(),))
     assert from_json(json.loads(json.dumps(to_json(domain)))) == domain
     assert "Threshold" in str(domain)
@@ -230,10 +230,10 @@ def test_domain_files(tmp_path) -> None:
         open_domain(str(tmp_path / "none.json"))
 
 
-@pytest.mark.parametrize("parts", [{"graphs": ()}, {"mechanisms": (Homoscedastic(),)}, {"noises": Homoscedastic()}])
-def test_domains_need_parts_of_the_right_kind(parts) -> None:
+@pytest.mark.parametrize("components", [{"graphs": ()}, {"mechanisms": (Homoscedastic(),)}, {"noises": Homoscedastic()}])
+def test_domains_need_components_of_the_right_kind(components) -> None:
     fine = {"graphs": (ErdosRenyi(),), "mechanisms": (Linear(),), "noises": (Homoscedastic(),)}
     with pytest.raises(
-        ConfigError, match=rf"ScmDomain\.{next(iter(parts))} must (hold at least one|be a list with every item a)"
+        ConfigError, match=rf"ScmDomain\.{next(iter(components))} must (hold at least one|be a list with every item a)"
     ):
-        ScmDomain(**(fine | parts))
+        ScmDomain(**(fine | components))

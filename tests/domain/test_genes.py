@@ -1,4 +1,4 @@
-"""The gene domain: what a dataset of it is."""
+"""The gene expression domain."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_a_dataset_is_counts_of_named_genes_with_knockouts(name: str) -> None:
         assert dataset.names == tuple(f"g{j}" for j in range(12))
 
 
-def test_domains_are_those_of_the_table() -> None:
+def test_domains_match_the_papers_table() -> None:
     inside, outside = grn_domain(frozenset()), grn_domain(frozenset(SHIFTS))
     assert inside.graphs == (ErdosRenyi(), ScaleFreeOut(power=(0.5, 0.8, 1.0, 1.2, 1.5)))
     assert inside.dynamics == Dynamics(
@@ -56,7 +56,7 @@ def test_domains_are_those_of_the_table() -> None:
         strength=((1.0, 5.0),),
         signs=(BetaSigns(a=1.0, b=1.0), BetaSigns(a=0.5, b=0.5)),
     )
-    assert [part.name for part in inside.platforms] == ["10x-chromium"]
+    assert [platform.name for platform in inside.platforms] == ["10x-chromium"]
     assert outside.graphs == (RegulatorySubgraph(network=("ecoli",)), RegulatorySubgraph(network=("yeast",)))
     assert outside.dynamics == Dynamics(
         cell_types=(10,),
@@ -67,13 +67,13 @@ def test_domains_are_those_of_the_table() -> None:
         strength=((1.0, 3.0), (3.0, 7.0)),
         signs=(NetworkSigns(a=0.2588, b=0.2499),),
     )
-    assert [part.name for part in outside.platforms] == ["illumina-hiseq2000", "drop-seq", "smart-seq"]
+    assert [platform.name for platform in outside.platforms] == ["illumina-hiseq2000", "drop-seq", "smart-seq"]
     for domain in (inside, outside):
         assert (domain.kind, domain.acyclic) == ("counts", False)
         assert (domain.dynamics.half_response, domain.dynamics.perturbation) == ("experiment", "knockout")
 
 
-def test_partial_shifts_change_their_part_only() -> None:
+def test_partial_shifts_replace_their_component_only() -> None:
     inside, outside = grn_domain(frozenset()), grn_domain(frozenset(SHIFTS))
     for shift, field in (("graph", "graphs"), ("mechanism", "dynamics"), ("noise", "platforms")):
         domain = grn_domain(frozenset({shift}))
@@ -92,7 +92,7 @@ def test_dataset_does_not_depend_on_its_batch() -> None:
 
 
 @pytest.mark.parametrize(("d", "n", "perturbed"), [(1, 5, 0), (2, 1, 1), (7, 9, 9), (5, 40, 0), (30, 20, 7)])
-def test_odd_sizes(d: int, n: int, perturbed: int) -> None:
+def test_extreme_sizes(d: int, n: int, perturbed: int) -> None:
     for name in ("grn", "grn-ood"):
         dataset = simulate(name, d=d, n=n, n_interventional=perturbed, seed=2)
         assert dataset.x.shape == (n, d)
@@ -100,13 +100,13 @@ def test_odd_sizes(d: int, n: int, perturbed: int) -> None:
         assert set(np.flatnonzero(dataset.interventions.any(axis=1))) == set(range(n - perturbed, n))
 
 
-def test_domains_travel_as_json() -> None:
+def test_domains_round_trip_through_json() -> None:
     for name in NAMES:
         domain = get_domain(name)
         assert from_json(json.loads(json.dumps(to_json(domain)))) == domain
 
 
-def test_too_many_genes_say_so() -> None:
+def test_too_many_genes_raise() -> None:
     with pytest.raises(ConfigError, match="connected set"):
         GeneDomain(graphs=(RegulatorySubgraph(network=("ecoli",)),)).draw(
             np.random.default_rng(0), d=1500, n=5, n_interventional=0
@@ -122,13 +122,13 @@ def test_knockdown_domain_leaves_some_expression() -> None:
 
 
 def test_cycles_of_real_networks_can_be_kept() -> None:
-    part = RegulatorySubgraph(network=("ecoli",), acyclic=False)
-    domain = GeneDomain(graphs=(part,), dynamics=Dynamics(cyclic=True))
+    graphs = RegulatorySubgraph(network=("ecoli",), acyclic=False)
+    domain = GeneDomain(graphs=(graphs,), dynamics=Dynamics(cyclic=True))
 
     def has_cycle(seed: int) -> bool:
         rng = np.random.default_rng(seed)
         rng.integers(1)  # the domain chooses among its one graph model
-        return not is_acyclic(part.extract(rng, 12).graph)
+        return not is_acyclic(graphs.extract(rng, 12).graph)
 
     raw = domain.draw(np.random.default_rng(next(filter(has_cycle, range(200)))), d=12, n=40, n_interventional=12)
     assert not is_acyclic(raw["graph"])

@@ -33,7 +33,7 @@ def draws(model, d: int, count: int = MANY, seed: int = 0) -> np.ndarray:
 
 
 def assert_mean(values: np.ndarray, expected: float, label: str = "") -> None:
-    """Within 4 standard errors, which a right simulator leaves once in 16,000 seeds."""
+    """Within 4 standard errors, which a correct simulator exceeds for one in 16,000 seeds."""
     error = values.std(ddof=1) / math.sqrt(len(values))
     assert abs(values.mean() - expected) <= 4 * error + 1e-9, (label, values.mean(), expected, error)
 
@@ -78,7 +78,7 @@ def test_dense_requests_on_few_variables_saturate() -> None:
 def test_scale_free_graphs_have_exactly_their_edges(family, edges) -> None:
     graphs = draws(family(edges_per_node=(edges,)), 30)
     assert (graphs.sum(axis=(1, 2)) == 30 * edges - edges * (edges + 1) // 2).all()
-    # New nodes have `edges` edges to older ones, except for the first few, which have all there are.
+    # New nodes attach to `edges` older ones; the first few attach to all older ones.
     new = np.sort(graphs.sum(axis=2 if family is ScaleFreeIn else 1), axis=1)
     assert (new == np.sort(np.minimum(np.arange(30), edges))).all()
 
@@ -138,7 +138,7 @@ def test_watts_strogatz_keeps_the_edges_of_the_lattice(dimension, side) -> None:
 
 
 @pytest.mark.parametrize(("dimension", "side"), [(2, 6), (3, 4)])
-def test_watts_strogatz_drops_surplus_nodes_at_random(dimension, side) -> None:
+def test_watts_strogatz_drops_excess_nodes_at_random(dimension, side) -> None:
     nodes = side**dimension
     graphs = draws(WattsStrogatz(dimension=(dimension,), rewire=(0.3,)), 30)
     assert_mean(graphs.sum(axis=(1, 2)), dimension * nodes * (30 * 29) / (nodes * (nodes - 1)))
@@ -156,22 +156,22 @@ def test_watts_strogatz_agrees_with_networkx_on_a_ring() -> None:
     assert (np.abs(theirs.mean(axis=0) - ours.mean(axis=0)) <= 4.5 * error + 1e-9).all()
 
 
-@pytest.mark.parametrize(("dimension", "side", "joined"), [(2, 6, 2 * 36), (3, 4, 3 * 64)])
-def test_watts_strogatz_has_as_many_edges_as_igraph(dimension, side, joined) -> None:
+@pytest.mark.parametrize(("dimension", "side", "edges"), [(2, 6, 2 * 36), (3, 4, 3 * 64)])
+def test_watts_strogatz_has_as_many_edges_as_igraph(dimension, side, edges) -> None:
     igraph = pytest.importorskip("igraph")
     igraph.set_random_number_generator(random.Random(1))
-    assert igraph.Graph.Watts_Strogatz(dim=dimension, size=side, nei=1, p=0.3).ecount() == joined
+    assert igraph.Graph.Watts_Strogatz(dim=dimension, size=side, nei=1, p=0.3).ecount() == edges
     igraph.set_random_number_generator(random)
-    assert draws(WattsStrogatz(dimension=(dimension,)), side**dimension, 1).sum() == joined
+    assert draws(WattsStrogatz(dimension=(dimension,)), side**dimension, 1).sum() == edges
 
 
-def test_rewiring_moves_the_stated_share() -> None:
+def test_rewiring_moves_the_stated_fraction() -> None:
     rng = np.random.default_rng(0)
     lattice = WattsStrogatz(dimension=(2,), rewire=(0.0,)).ordered(rng, 36)
     moved = np.array(
         [1 - (WattsStrogatz(dimension=(2,), rewire=(0.3,)).ordered(rng, 36) & lattice).sum() / 72 for _ in range(MANY)]
     )
-    assert 0.28 < moved.mean() < 0.301  # some moved edges land where another lattice edge has left
+    assert 0.28 < moved.mean() < 0.301  # some moved edges land on removed lattice edges
 
 
 @pytest.mark.parametrize("blocks", [1, 5, 10])
@@ -201,20 +201,20 @@ def test_blocks_are_denser_inside() -> None:
 
 @pytest.mark.parametrize("radius", [0.1, 0.2])
 def test_geometric_graphs_have_the_expected_edges(radius) -> None:
-    joined = math.pi * radius**2 - 8 / 3 * radius**3 + radius**4 / 2  # two random points of the unit square
+    probability = math.pi * radius**2 - 8 / 3 * radius**3 + radius**4 / 2  # two random points of the unit square
     graphs = draws(Geometric(radius=(radius,)), 30)
-    assert_mean(graphs.sum(axis=(1, 2)), joined * 30 * 29 / 2)
+    assert_mean(graphs.sum(axis=(1, 2)), probability * 30 * 29 / 2)
 
 
 @pytest.mark.parametrize(
     "model", [ErdosRenyi(), ScaleFreeIn(), ScaleFreeOut(), StochasticBlock(), WattsStrogatz(), Geometric(radius=(0.3,))]
 )
 def test_labels_carry_no_information(model) -> None:
-    """Each variable is as often the earliest of the order as any other, and edges point up as often as down."""
+    """Each variable is equally often first in the order, and edges point to higher and lower labels equally often."""
     graphs = draws(model, 8)
-    upward, downward = np.triu(graphs).sum(), np.tril(graphs).sum()
+    to_higher, to_lower = np.triu(graphs).sum(), np.tril(graphs).sum()
     per_graph = (np.triu(graphs) - np.tril(graphs)).sum(axis=(1, 2))
-    assert abs(int(upward) - int(downward)) < 4 * per_graph.std() * math.sqrt(MANY)
+    assert abs(int(to_higher) - int(to_lower)) < 4 * per_graph.std() * math.sqrt(MANY)
     hubs = np.bincount((graphs.sum(axis=2) + np.random.default_rng(1).random((MANY, 8))).argmax(axis=1), minlength=8)
     assert ((hubs - MANY / 8) ** 2 / (MANY / 8)).sum() < 29.9  # chi-square, 7 degrees of freedom, p = 1e-4
 
@@ -227,16 +227,16 @@ def test_acyclicity_agrees_with_networkx(graph) -> None:
     expected = nx.is_directed_acyclic_graph(nx.from_numpy_array(graph, create_using=nx.DiGraph))
     assert is_acyclic(graph) == expected
     if expected:
-        place = np.argsort(topological_order(graph))
+        position = np.argsort(topological_order(graph))
         sources, targets = np.nonzero(graph)
-        assert (place[sources] < place[targets]).all()
+        assert (position[sources] < position[targets]).all()
     else:
         with pytest.raises(DataError, match="cycle"):
             topological_order(graph)
 
 
 @given(matrices, st.integers(0, 2**32))
-def test_breaking_cycles_removes_only_what_it_must(graph, seed) -> None:
+def test_breaking_cycles_keeps_acyclic_graphs(graph, seed) -> None:
     before = graph.copy()
     broken = break_cycles(np.random.default_rng(seed), graph)
     assert (graph == before).all()

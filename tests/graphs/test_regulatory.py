@@ -1,4 +1,4 @@
-"""Real regulatory networks, modular subgraphs, signs."""
+"""Published regulatory networks, modular subgraphs and effect signs."""
 
 import importlib.util
 from pathlib import Path
@@ -27,11 +27,11 @@ ROOT = Path(__file__).parents[2]
 
 def skeleton(name: str) -> np.ndarray:
     network = load_network(name)
-    joined = np.zeros((len(network.genes), len(network.genes)), dtype=bool)
-    joined[network.edges[0], network.edges[1]] = True
-    joined |= joined.T
-    np.fill_diagonal(joined, False)
-    return joined
+    adjacent = np.zeros((len(network.genes), len(network.genes)), dtype=bool)
+    adjacent[network.edges[0], network.edges[1]] = True
+    adjacent |= adjacent.T
+    np.fill_diagonal(adjacent, False)
+    return adjacent
 
 
 @pytest.mark.parametrize(("name", "genes", "edges"), [("ecoli", 1565, 3758), ("yeast", 4441, 12873)])
@@ -48,11 +48,11 @@ def test_signs_of_the_networks() -> None:
     assert ecoli.positive_share == pytest.approx(1993 / 3534)
     assert not yeast.signs.any()
     number = {gene: k for k, gene in enumerate(ecoli.genes)}
-    (place,) = np.flatnonzero((ecoli.edges[0] == number["acrR"]) & (ecoli.edges[1] == number["acrA"]))
-    assert ecoli.signs[place] == -1  # AcrR represses acrA
+    (edge,) = np.flatnonzero((ecoli.edges[0] == number["acrR"]) & (ecoli.edges[1] == number["acrA"]))
+    assert ecoli.signs[edge] == -1  # AcrR represses acrA
 
 
-def test_networks_are_read_only_and_unknown_ones_refused() -> None:
+def test_networks_are_read_only_and_unknown_names_raise() -> None:
     with pytest.raises(ValueError, match="read-only"):
         load_network("ecoli").edges[0, 0] = 1
     with pytest.raises(ConfigError, match="ecoli, yeast"):
@@ -72,12 +72,12 @@ def test_skeleton_and_components_agree_with_networkx() -> None:
 
 
 def test_modularity_is_that_of_the_definition() -> None:
-    joined = skeleton("ecoli").astype(float)
+    adjacent = skeleton("ecoli").astype(float)
     network = load_network("ecoli")
-    degree, total = joined.sum(axis=0), joined.sum()
-    matrix = joined - np.outer(degree, degree) / total
-    chosen = np.random.default_rng(0).permutation(len(joined))[:50]
-    side = np.full(len(joined), -1.0)
+    degree, total = adjacent.sum(axis=0), adjacent.sum()
+    matrix = adjacent - np.outer(degree, degree) / total
+    chosen = np.random.default_rng(0).permutation(len(adjacent))[:50]
+    side = np.full(len(adjacent), -1.0)
     side[chosen] = 1.0
     assert modularity(network, chosen) == pytest.approx(side @ matrix @ side / (2 * total), abs=1e-12)
 
@@ -104,11 +104,11 @@ def test_modules_are_connected_and_more_modular_than_random_sets(name: str) -> N
 def test_each_step_draws_among_the_most_modular_neighbours() -> None:
     """Incremental gains against modularity computed from scratch."""
     network = load_network("ecoli")
-    joined = skeleton("ecoli")
+    adjacent = skeleton("ecoli")
     chosen = extract_module(np.random.default_rng(2), network, 25)
     for size in range(1, 25):
         now = chosen[:size]
-        near = np.setdiff1d(np.flatnonzero(joined[now].any(axis=0)), now)
+        near = np.setdiff1d(np.flatnonzero(adjacent[now].any(axis=0)), now)
         score = {int(v): modularity(network, np.append(now, v)) for v in near}
         limit = sorted(score.values(), reverse=True)[int(np.ceil(0.2 * len(near))) - 1]
         assert score[int(chosen[size])] >= limit - 1e-12
@@ -124,9 +124,9 @@ def test_seeds_outside_large_components_are_never_used() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 40), name=st.sampled_from(NETWORKS))
-def test_subgraphs_are_acyclic_parts_of_the_network(seed: int, d: int, name: str) -> None:
-    part = RegulatorySubgraph(network=(name,))
-    drawn, again = (part.extract(np.random.default_rng(seed), d) for _ in range(2))
+def test_subgraphs_are_acyclic_subgraphs_of_the_network(seed: int, d: int, name: str) -> None:
+    model = RegulatorySubgraph(network=(name,))
+    drawn, again = (model.extract(np.random.default_rng(seed), d) for _ in range(2))
     assert np.array_equal(drawn.graph, again.graph)
     assert drawn.names == again.names
     assert is_acyclic(drawn.graph)
@@ -144,7 +144,7 @@ def test_subgraphs_are_acyclic_parts_of_the_network(seed: int, d: int, name: str
 
 
 def test_cycles_are_broken_by_a_seeded_choice() -> None:
-    """The whole of E. coli has cycles; different seeds drop different edges, the same seed the same ones."""
+    """The full E. coli network has cycles; which edges are removed depends on the seed only."""
     from presage.graphs.ops import break_cycles
 
     network = load_network("ecoli")
@@ -156,7 +156,7 @@ def test_cycles_are_broken_by_a_seeded_choice() -> None:
     assert not np.array_equal(one, three)
 
 
-def test_network_signs_keep_the_known_and_impute_the_rest_by_frequency() -> None:
+def test_network_signs_keep_known_signs_and_impute_the_rest_by_frequency() -> None:
     known = np.zeros((200, 200), dtype=np.int8)
     known[:50] = 1
     known[50:100] = -1
@@ -168,7 +168,7 @@ def test_network_signs_keep_the_known_and_impute_the_rest_by_frequency() -> None
 
 
 @pytest.mark.parametrize("rule", [BetaSigns(a=1.0, b=1.0), BetaSigns(a=0.5, b=0.5), NetworkSigns()])
-def test_beta_signs_have_the_shares_of_their_beta(rule: BetaSigns) -> None:
+def test_beta_signs_follow_their_beta_distribution(rule: BetaSigns) -> None:
     subgraph = Subgraph(np.zeros((2000, 2000)), ())  # no published signs, as in yeast
     share = (rule.sample(np.random.default_rng(0), subgraph) == 1).mean(axis=1)  # per regulator
     mean = rule.a / (rule.a + rule.b)
@@ -177,7 +177,7 @@ def test_beta_signs_have_the_shares_of_their_beta(rule: BetaSigns) -> None:
     assert share.var() == pytest.approx(variance, rel=0.1)
 
 
-def test_signs_refuse_bad_parameters() -> None:
+def test_invalid_parameters_raise() -> None:
     with pytest.raises(ConfigError, match="above 0"):
         BetaSigns(a=0.0)
     with pytest.raises(ConfigError, match="human"):
@@ -186,9 +186,9 @@ def test_signs_refuse_bad_parameters() -> None:
         RegulatorySubgraph(top=(0.0,))
 
 
-def test_parts_travel_as_json() -> None:
-    for part in (RegulatorySubgraph(network=("yeast",)), NetworkSigns(), BetaSigns(a=0.5, b=0.5)):
-        assert from_json(to_json(part)) == part
+def test_components_round_trip_through_json() -> None:
+    for model in (RegulatorySubgraph(network=("yeast",)), NetworkSigns(), BetaSigns(a=0.5, b=0.5)):
+        assert from_json(to_json(model)) == model
 
 
 def test_builder_reads_the_published_format() -> None:

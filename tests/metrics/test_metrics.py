@@ -26,7 +26,7 @@ def random_dag(rng, d, p=0.3):
 
 
 def off_diagonal(rng, d):
-    probabilities = rng.random((d, d)).round(1)  # rounded: ties and bin edges are hit
+    probabilities = rng.random((d, d)).round(1)  # rounded, so that ties and bin edges occur
     np.fill_diagonal(probabilities, 0.0)
     return probabilities
 
@@ -55,26 +55,26 @@ def test_perfect_prediction():
 
 
 def test_hand_worked_example():
-    # Truth 0 -> 1 -> 2. Above one half: 0 -> 1 (right), 2 -> 1 (turned), 0 -> 2 (invented).
-    guess = np.array([[0.3, 0.9, 0.6], [0.1, 0.9, 0.2], [0.0, 0.8, 0.0]])
-    found = metrics.evaluate(CHAIN, guess)
+    # Truth 0 -> 1 -> 2. Above one half: 0 -> 1 (correct), 2 -> 1 (reversed), 0 -> 2 (false positive).
+    prediction = np.array([[0.3, 0.9, 0.6], [0.1, 0.9, 0.2], [0.0, 0.8, 0.0]])
+    found = metrics.evaluate(CHAIN, prediction)
     assert found["shd"] == 2
     assert (found["precision"], found["recall"], found["f1"]) == (1 / 3, 1 / 2, 0.4)
     assert (found["edges"], found["acyclic"]) == (3, True)
     # Ranked: 0.9 true, 0.8, 0.6, 0.2 true, then the rest: average precision (1/1 + 2/4) / 2.
     assert found["auprc"] == pytest.approx(0.75)
-    # The 2 true edges beat 7 and 5 of the 7 others.
+    # The 2 true edges rank above 7 and 5 of the 7 absent ones.
     assert found["auroc"] == pytest.approx(12 / 14)
-    # Bins: {0 x5}, {0.1}, {0.2 true}, {0.6}, {0.8}, {0.9 true} over nine entries; 0.3 and 0.9 of the diagonal go.
+    # Bins: {0 x5}, {0.1}, {0.2 true}, {0.6}, {0.8}, {0.9 true} over nine entries; the diagonal is ignored.
     assert found["ece"] == pytest.approx((0.1 + 0.8 + 0.6 + 0.8 + 0.1) / 9)
 
 
 def test_structural_intervention_distance_by_hand():
-    # Truth 0 -> 1 -> 2, guess empty: (1, 0), (2, 0) and (2, 1) are confounded by a cause the guess leaves out.
+    # Truth 0 -> 1 -> 2, empty prediction: (1, 0), (2, 0) and (2, 1) are confounded by a missing parent.
     assert metrics.sid(CHAIN, np.zeros((3, 3))) == 3
-    # A supergraph of the truth costs nothing (Prop. 8 of Peters and Buehlmann).
+    # A supergraph of the truth has distance 0 (Prop. 8 of Peters and Buehlmann).
     assert metrics.sid(CHAIN, np.triu(np.ones((3, 3)), k=1)) == 0
-    # Everything turned: the effect of a cause is denied and an effect is made up, for all six ordered pairs.
+    # All edges reversed: all six ordered pairs are wrong.
     assert metrics.sid(CHAIN, CHAIN.T) == 6
 
 
@@ -83,16 +83,16 @@ def test_structural_intervention_distance_by_hand():
 def test_ranking_and_edges_agree_with_scikit_learn(case):
     seed, d = case
     rng = np.random.default_rng(seed)
-    truth, guess = random_dag(rng, d), off_diagonal(rng, d)
+    truth, prediction = random_dag(rng, d), off_diagonal(rng, d)
     if not truth.any():
         truth[0, 1] = 1
-    guess[0, 1] = 0.7  # at least one edge above the threshold
-    found = metrics.evaluate(truth, guess)
-    flat, score, hard = truth.ravel(), guess.ravel(), (guess > 0.5).ravel()
+    prediction[0, 1] = 0.7  # at least one edge above the threshold
+    found = metrics.evaluate(truth, prediction)
+    flat, score, hard = truth.ravel(), prediction.ravel(), (prediction > 0.5).ravel()
     assert found["auroc"] == pytest.approx(sk.roc_auc_score(flat, score))
     assert found["auprc"] == pytest.approx(sk.average_precision_score(flat, score))
     curve = sk.precision_recall_curve(flat, score)
-    assert metrics.auprc_trapezoid(truth, guess) == pytest.approx(sk.auc(curve[1], curve[0]))
+    assert metrics.auprc_trapezoid(truth, prediction) == pytest.approx(sk.auc(curve[1], curve[0]))
     assert found["f1"] == pytest.approx(sk.f1_score(flat, hard))
     assert found["precision"] == pytest.approx(sk.precision_score(flat, hard, zero_division=0))
     assert found["recall"] == pytest.approx(sk.recall_score(flat, hard))
@@ -103,20 +103,20 @@ def test_ranking_and_edges_agree_with_scikit_learn(case):
 def test_distances_agree_with_gadjid_and_networkx(case):
     seed, d = case
     rng = np.random.default_rng(seed)
-    truth, guess = random_dag(rng, d), random_dag(rng, d)
-    assert metrics.shd(truth, guess) == gadjid.shd(truth, guess)[1]
-    assert metrics.sid(truth, guess) == gadjid.sid(truth, guess, edge_direction="from row to column")[1]
+    truth, prediction = random_dag(rng, d), random_dag(rng, d)
+    assert metrics.shd(truth, prediction) == gadjid.shd(truth, prediction)[1]
+    assert metrics.sid(truth, prediction) == gadjid.sid(truth, prediction, edge_direction="from row to column")[1]
     cyclic = (off_diagonal(rng, d) > 0.6).astype(float)
     found = metrics.evaluate(truth, cyclic)
     assert found["acyclic"] == nx.is_directed_acyclic_graph(nx.DiGraph(cyclic))
 
 
-def brute_force_sid(truth, guess):
-    """Pairs whose interventional distribution is wrong when adjusting for the guessed parents, by d-separation."""
+def brute_force_sid(truth, prediction):
+    """Pairs whose interventional distribution is wrong after adjusting for the predicted parents, by d-separation."""
     graph = nx.DiGraph(truth)
     wrong = 0
     for i, j in itertools.permutations(range(len(truth)), 2):
-        parents = set(np.flatnonzero(guess[:, i]).tolist())
+        parents = set(np.flatnonzero(prediction[:, i]).tolist())
         below = nx.descendants(graph, i)
         if j in parents:
             wrong += j in below
@@ -134,8 +134,8 @@ def brute_force_sid(truth, guess):
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6))
 def test_structural_intervention_distance_agrees_with_brute_force(seed, d):
     rng = np.random.default_rng(seed)
-    truth, guess = random_dag(rng, d, 0.5), random_dag(rng, d, 0.5)
-    assert metrics.sid(truth, guess) == brute_force_sid(truth, guess)
+    truth, prediction = random_dag(rng, d, 0.5), random_dag(rng, d, 0.5)
+    assert metrics.sid(truth, prediction) == brute_force_sid(truth, prediction)
 
 
 def test_cyclic_prediction_is_made_acyclic_for_sid_only():
@@ -145,34 +145,34 @@ def test_cyclic_prediction_is_made_acyclic_for_sid_only():
     assert metrics.evaluate(truth, np.array([[0.0, 0.8], [0.9, 0.0]]))["sid"] == 2
 
 
-def test_equivalence_class_is_favoured():
-    # 0 - 1 undirected (truth 0 -> 1: right), 1 - 2 undirected but absent in the truth: one wrong edge.
+def test_equivalence_class_is_oriented_favourably():
+    # 0 - 1 undirected (truth 0 -> 1: correct), 1 - 2 undirected but absent in the truth: one wrong edge.
     truth = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]])
-    answer = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    found = metrics.evaluate(truth, answer, equivalence_class=True)
+    predicted = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    found = metrics.evaluate(truth, predicted, equivalence_class=True)
     assert (found["edges"], found["precision"], found["recall"], found["shd"]) == (2, 0.5, 1.0, 1)
     assert found["acyclic"]
-    assert metrics.evaluate(truth, answer)["edges"] == 4
-    turned = metrics.favour(truth.T, answer)
-    assert turned[1, 0] == 1
-    assert turned[0, 1] == 0
+    assert metrics.evaluate(truth, predicted)["edges"] == 4
+    reversed_ = metrics.orient_favourably(truth.T, predicted)
+    assert reversed_[1, 0] == 1
+    assert reversed_[0, 1] == 0
 
 
 @settings(max_examples=60, deadline=None)
 @given(cases)
-def test_favouring_keeps_the_skeleton_and_closes_no_cycle_of_its_own(case):
+def test_favourable_orientation_keeps_the_skeleton_and_adds_no_cycle(case):
     seed, d = case
     rng = np.random.default_rng(seed)
     truth = random_dag(rng, d)
-    answer = random_dag(rng, d, 0.5)
-    loose = rng.random((d, d)) < 0.5
-    answer = answer | (answer.T & (loose | loose.T))
-    oriented = metrics.favour(truth, answer)
-    assert (((oriented + oriented.T) > 0) == ((answer + answer.T) > 0)).all()
+    predicted = random_dag(rng, d, 0.5)
+    undirected = rng.random((d, d)) < 0.5
+    predicted = predicted | (predicted.T & (undirected | undirected.T))
+    oriented = metrics.orient_favourably(truth, predicted)
+    assert (((oriented + oriented.T) > 0) == ((predicted + predicted.T) > 0)).all()
     assert not (oriented & oriented.T).any()
-    all_loose = metrics.favour(truth, answer | answer.T)
-    assert is_acyclic(all_loose)
-    assert (all_loose[truth > 0] == (answer | answer.T)[truth > 0]).all()
+    all_undirected = metrics.orient_favourably(truth, predicted | predicted.T)
+    assert is_acyclic(all_undirected)
+    assert (all_undirected[truth > 0] == (predicted | predicted.T)[truth > 0]).all()
 
 
 @pytest.mark.parametrize("d", [1, 4])
@@ -193,10 +193,10 @@ def test_prediction_of_edges_where_there_are_none():
     assert (found["f1"], found["auroc"], found["auprc"], found["shd"]) == (0, 0.5, 0, 2)
 
 
-def test_constant_guess_gets_the_share_of_edges():
-    guess = np.full((3, 3), 0.4)
-    assert metrics.auprc(CHAIN, guess) == pytest.approx(2 / 9)
-    assert metrics.auroc(CHAIN, guess) == 0.5
+def test_a_constant_prediction_scores_the_edge_density():
+    prediction = np.full((3, 3), 0.4)
+    assert metrics.auprc(CHAIN, prediction) == pytest.approx(2 / 9)
+    assert metrics.auroc(CHAIN, prediction) == 0.5
 
 
 def test_cyclic_truth_has_no_sid():
@@ -209,7 +209,7 @@ def test_cyclic_truth_has_no_sid():
 
 
 @pytest.mark.parametrize(
-    ("truth", "guess", "sentence"),
+    ("truth", "prediction", "message"),
     [
         (np.zeros((2, 3)), np.zeros((2, 3)), "square"),
         (np.full((2, 2), 0.5), np.zeros((2, 2)), "0 and 1"),
@@ -219,43 +219,43 @@ def test_cyclic_truth_has_no_sid():
         (np.zeros((2, 2)), np.full((2, 2), 1.5), "between 0 and 1"),
     ],
 )
-def test_bad_input_is_refused_with_a_sentence(truth, guess, sentence):
-    with pytest.raises(DataError, match=sentence):
-        metrics.evaluate(truth, guess)
+def test_invalid_input_raises_one_sentence(truth, prediction, message):
+    with pytest.raises(DataError, match=message):
+        metrics.evaluate(truth, prediction)
 
 
-def test_bad_threshold_is_refused():
+def test_invalid_threshold_raises():
     with pytest.raises(ConfigError, match="threshold"):
         metrics.evaluate(CHAIN, CHAIN, threshold=1.0)
 
 
 def test_input_is_not_changed():
-    guess = np.full((3, 3), 0.4)
-    metrics.evaluate(CHAIN, guess)
-    assert (guess == 0.4).all()
+    prediction = np.full((3, 3), 0.4)
+    metrics.evaluate(CHAIN, prediction)
+    assert (prediction == 0.4).all()
 
 
 def test_calibration_bins():
     truth = np.array([0, 0, 1, 1, 1, 0])
-    guess = np.array([0.0, 0.1, 0.1, 0.3, 1.0, 0.95])
-    curve = metrics.calibration_curve(truth, guess)
+    prediction = np.array([0.0, 0.1, 0.1, 0.3, 1.0, 0.95])
+    curve = metrics.calibration_curve(truth, prediction)
     assert curve.count.tolist() == [1, 2, 0, 1, 0, 0, 0, 0, 0, 2]
     assert curve.empirical[1] == 0.5
     assert curve.empirical[9] == 0.5
     assert np.isnan(curve.predicted[2])
     assert curve.ece == pytest.approx((0 + 2 * 0.4 + 0.7 + 2 * 0.475) / 6)
     with pytest.raises(DataError, match="bins"):
-        metrics.calibration_curve(truth, guess, bins=0)
+        metrics.calibration_curve(truth, prediction, bins=0)
 
 
 def test_calibrated_predictions_have_little_error_and_graphs_of_several_sizes_are_pooled():
     rng = np.random.default_rng(0)
-    guesses = [rng.random((d, d)) for d in (40, 60, 80)]
-    truths = [(rng.random(guess.shape) < guess).astype(int) for guess in guesses]
-    curve = metrics.calibration_curve(truths, guesses)
+    predictions = [rng.random((d, d)) for d in (40, 60, 80)]
+    truths = [(rng.random(prediction.shape) < prediction).astype(int) for prediction in predictions]
+    curve = metrics.calibration_curve(truths, predictions)
     assert curve.count.sum() == 40**2 + 60**2 + 80**2
     assert curve.ece < 0.03
-    assert metrics.calibration_curve(truths, [1 - guess for guess in guesses]).ece > 0.3
+    assert metrics.calibration_curve(truths, [1 - prediction for prediction in predictions]).ece > 0.3
 
 
 def test_means_with_standard_errors():

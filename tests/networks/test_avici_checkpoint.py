@@ -1,4 +1,4 @@
-"""Public checkpoints: agreement with the original's answers, and pickles that must be refused without running."""
+"""Public checkpoints: agreement with the original implementation; hostile pickles are refused without execution."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ DATA = Path(__file__).parents[1] / "fixtures"
 FOLDERS = {"avici-checkpoint-small": False, "avici-checkpoint-counts": True}
 
 
-# What must work
+# Valid checkpoints
 
 
-def answers(network, info, x, interventions):
+def predict(network, info, x, interventions):
     values = torch.from_numpy(standardize(x, info["kind"]))
     mask = torch.zeros_like(values) if interventions is None else torch.from_numpy(interventions)
     probabilities = torch.sigmoid(network.predict(values, mask)).numpy()
@@ -45,12 +45,12 @@ def test_agrees_with_the_original_implementation(name, counts):
     expected = np.load(DATA / name / "expected.npz")
     assert bool(expected["expects_counts"]) == counts
     for key, mask in (("observational", None), ("interventional", expected["interv"])):
-        ours = answers(network, info, expected["x"], mask)
+        ours = predict(network, info, expected["x"], mask)
         np.testing.assert_allclose(ours, expected[f"probs_{key}"], rtol=0, atol=1e-5)
     assert not np.allclose(expected["probs_observational"], expected["probs_interventional"], atol=1e-3)
 
 
-def test_what_is_known_about_a_checkpoint():
+def test_metadata_of_a_checkpoint():
     network, info = read_avici_checkpoint(DATA / "avici-checkpoint-counts", counts=True)
     assert info == {
         "source": "avici",
@@ -80,7 +80,7 @@ def folder_with(tmp_path, data, kwargs=None, name="avici-checkpoint-small"):
 
 
 def fake_package(monkeypatch, module, **members):
-    """Modules that exist just long enough to pickle something that names them."""
+    """Temporary modules, so that objects of their classes can be pickled."""
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
         monkeypatch.setitem(sys.modules, ".".join(parts[:end]), types.ModuleType(".".join(parts[:end])))
@@ -115,7 +115,7 @@ def test_older_files_with_another_package_name_and_haiku_mappings(tmp_path, monk
         inner = {key: OldMapping(module) for key, module in params.items()}
         state = OldState(np.int64(7), np.zeros(2, np.uint32), [(), ({},)], OldMapping(inner))
         data = pickle.dumps(state, protocol=protocol)
-    if protocol == 2:  # bytes were not part of that protocol; Python spells them as a call, which we do not make
+    if protocol == 2:  # protocol 2 has no bytes; Python encodes them as a function call, which we refuse
         with pytest.raises(ModelFileError, match=r"_codecs\.encode"):
             read_avici_checkpoint(folder_with(tmp_path, data))
         return
@@ -125,7 +125,7 @@ def test_older_files_with_another_package_name_and_haiku_mappings(tmp_path, monk
     network, info = read_avici_checkpoint(folder_with(tmp_path, data, kwargs))
     assert info["step"] == 7
     expected = np.load(DATA / "avici-checkpoint-small" / "expected.npz")
-    ours = answers(network, info, expected["x"], expected["interv"])
+    ours = predict(network, info, expected["x"], expected["interv"])
     np.testing.assert_allclose(ours, expected["probs_interventional"], rtol=0, atol=1e-5)
 
 
@@ -149,13 +149,13 @@ plain = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(plain, st.integers(3, 5))
-def test_plain_values_come_back_as_they_were(value, protocol):
+def test_plain_values_round_trip(value, protocol):
     assert read_pickle(pickle.dumps(value, protocol=protocol)) == value
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "i1", "<i4", ">i8", "u4", "?"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 4)])
-def test_arrays_come_back_as_they_were(dtype, shape):
+def test_arrays_round_trip(dtype, shape):
     array = (np.arange(np.prod(shape, dtype=int)) % 5).reshape(shape).astype(dtype)
     for value in (array, np.asfortranarray(array), array[()]):
         back = read_pickle(pickle.dumps({"a": value}, protocol=4))["a"]
@@ -163,7 +163,7 @@ def test_arrays_come_back_as_they_were(dtype, shape):
         np.testing.assert_array_equal(back, array)
 
 
-# What must be refused. Each payload is bytes made from the path of a marker file that it would create if it ran.
+# Hostile pickles. Each payload would create a marker file if it were executed.
 
 
 class Call:
@@ -194,7 +194,7 @@ def os_system(marker):
     return pickle.dumps(Call(os.system, f"touch {marker}"))
 
 
-def os_system_beside_parameters(marker):
+def os_system_next_to_parameters(marker):
     return pickle.dumps(({"BaseModel/linear": {"w": np.zeros((2, 4), np.float32)}}, Call(os.system, f"touch {marker}")))
 
 
@@ -404,10 +404,10 @@ HOSTILE = [
     if isinstance(value, types.FunctionType)
     and value.__code__.co_varnames[: value.__code__.co_argcount] in (("marker",), ("_",))
 ]
-# Those that Python's own unpickler falls for: the control that the marker shows what it should.
+# Payloads that Python's unpickler executes: the control for the marker.
 LIVE = [
     os_system,
-    os_system_beside_parameters,
+    os_system_next_to_parameters,
     os_system_in_text_protocol,
     os_system_by_inst,
     os_system_by_obj,
@@ -449,7 +449,7 @@ def test_hostile_pickles_are_refused_and_run_nothing(payload, marker, tmp_path):
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("payload", LIVE, ids=lambda payload: payload.__name__)
-def test_the_control_does_run_in_the_ordinary_unpickler(payload, marker):
+def test_pythons_unpickler_executes_the_control_payloads(payload, marker):
     pickle.loads(payload(marker))
     assert marker.exists()
 
@@ -459,7 +459,7 @@ def test_there_are_enough_hostile_pickles():
     assert set(LIVE) <= set(HOSTILE)
 
 
-def test_calls_of_inert_packages_are_only_written_down(marker):
+def test_calls_of_known_packages_become_records(marker):
     data = START + named("jax.experimental", "system") + text(f"touch {marker}") + b"\x85R" + STOP
     assert read_pickle(data) == Record("system", (f"touch {marker}",))
     assert not marker.exists()
@@ -467,7 +467,7 @@ def test_calls_of_inert_packages_are_only_written_down(marker):
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 255)), max_size=4), st.integers(0, 40_000))
-def test_damaged_files_end_in_one_sentence(tmp_path, changes, length):
+def test_damaged_files_raise_one_sentence(tmp_path, changes, length):
     data = bytearray((DATA / "avici-checkpoint-small" / "checkpoint_0300000.pkl").read_bytes())
     for position, value in changes:
         data[position] = value
@@ -481,7 +481,7 @@ def test_damaged_files_end_in_one_sentence(tmp_path, changes, length):
     assert message or changes  # a shortened file never loads
 
 
-# Folders and settings that do not fit
+# Invalid folders and settings
 
 
 def edited(change, name="avici-checkpoint-small"):
@@ -491,8 +491,8 @@ def edited(change, name="avici-checkpoint-small"):
     return pickle.dumps(params, protocol=4)
 
 
-def test_one_array_cannot_pose_as_many(tmp_path):
-    """Values shared through the memo cost the file a few bytes each, and the network built from them everything."""
+def test_one_array_cannot_be_used_for_many_parameters(tmp_path):
+    """Arrays shared through the memo cost a few bytes in the file but full memory in the network."""
     shared = np.zeros((512, 512), np.float32)
     data = pickle.dumps({f"BaseModel/multi_head_attention_{k}/query": {"w": shared} for k in range(1000)}, protocol=4)
     assert len(data) < 2_000_000
@@ -512,17 +512,17 @@ def test_a_bare_dict_of_parameters_is_enough(tmp_path):
         (lambda p: p.pop("BaseModel/linear_3"), r"lacks the parameter linear_3/w"),
         (lambda p: p["BaseModel/linear_3"].pop("b"), r"lacks the parameter linear_3/b"),
         (lambda p: p["BaseModel/linear_3"].update(w=np.zeros((3, 3), np.float32)), r"linear_3/w has shape \(3, 3\)"),
-        (lambda p: p["BaseModel/linear_3"].update(extra=np.zeros(3, np.float32)), r"linear_3/extra.*no place"),
-        (lambda p: p.update({"BaseModel/more": {"w": np.zeros(1, np.float32)}}), r"more/w.*no place"),
+        (lambda p: p["BaseModel/linear_3"].update(extra=np.zeros(3, np.float32)), r"linear_3/extra.*does not have"),
+        (lambda p: p.update({"BaseModel/more": {"w": np.zeros(1, np.float32)}}), r"more/w.*does not have"),
         (lambda p: p.update({"Other/more": {"w": np.zeros(1, np.float32)}}), "more than one network"),
         (lambda p: p["BaseModel/linear"].update(w=np.full((2, 16), np.nan, np.float32)), "not finite"),
         (lambda p: p["BaseModel/linear"].update(w=np.zeros((2, 16), np.int32)), "not finite real"),
         (lambda p: p.pop("BaseModel/multi_head_attention_3/query"), "3 attention modules"),
         (lambda p: p.clear(), "no network parameters"),
-        (lambda p: p.update({"BaseModel/odd": 3}), "no network parameters"),
+        (lambda p: p.update({"BaseModel/other": 3}), "no network parameters"),
     ],
 )
-def test_parameters_that_do_not_fit_are_named(tmp_path, change, message):
+def test_mismatched_parameters_are_named(tmp_path, change, message):
     with pytest.raises(ModelFileError, match=message):
         read_avici_checkpoint(folder_with(tmp_path, edited(change)))
 
@@ -543,7 +543,7 @@ def test_parameters_that_do_not_fit_are_named(tmp_path, change, message):
         ({"neural_net_kwargs": {"num_heads": 2}, "inference_model_kwargs": {"mask_diag": 1}}, "mask_diag"),
     ],
 )
-def test_settings_that_do_not_fit_are_named(tmp_path, kwargs, message):
+def test_mismatched_settings_are_named(tmp_path, kwargs, message):
     data = (DATA / "avici-checkpoint-small" / "checkpoint_0300000.pkl").read_bytes()
     with pytest.raises(ModelFileError, match=message):
         read_avici_checkpoint(folder_with(tmp_path, data, kwargs))

@@ -1,4 +1,4 @@
-"""Gene expression dynamics against what theory gives, and against the public implementation."""
+"""Gene expression dynamics against theory and against the public implementation."""
 
 import importlib.util
 import json
@@ -13,14 +13,14 @@ from scipy import integrate, stats
 from presage.errors import ConfigError, DataError
 from presage.graphs.regulatory import Subgraph
 from presage.simulators import grn
-from presage.simulators.grn import Dynamics, Kinetics, Layout, design_cells, simulate_expression
+from presage.simulators.grn import CellDesign, Dynamics, Kinetics, design_cells, simulate_expression
 
 HERE = Path(__file__).parents[1]
 DECAY, DT = 0.8, 0.01
 
 
-def wild_type(types: int, cells: int) -> Layout:
-    return Layout(target=np.full(types * cells, -1), cell_type=np.arange(types * cells) % types)
+def wild_type(types: int, cells: int) -> CellDesign:
+    return CellDesign(target=np.full(types * cells, -1), cell_type=np.arange(types * cells) % types)
 
 
 def chain(strength: float, b: float, types: int, **rates) -> tuple[np.ndarray, Kinetics]:
@@ -30,8 +30,8 @@ def chain(strength: float, b: float, types: int, **rates) -> tuple[np.ndarray, K
     return graph, kinetics
 
 
-def by_target(x: np.ndarray, layout: Layout, target: int) -> np.ndarray:
-    return x[layout.target == target]
+def by_target(x: np.ndarray, design: CellDesign, target: int) -> np.ndarray:
+    return x[design.target == target]
 
 
 def test_vector_arithmetic_is_accurate() -> None:
@@ -54,7 +54,7 @@ def test_vector_arithmetic_is_accurate() -> None:
     assert logs[:3].tolist() == [0.0, 1.0, -1.0]
 
 
-def test_compiling_works_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_works_without_a_writable_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     from presage.simulators import vectors
 
     def refuse(function):
@@ -84,13 +84,13 @@ def test_normals_are_normal_and_independent() -> None:
 
 
 @pytest.mark.parametrize(("b", "noise"), [(40.0, 1.0), (20.0, 0.5)])
-def test_master_regulator_has_mean_and_variance_of_theory(b: float, noise: float) -> None:
+def test_master_regulator_has_the_theoretical_mean_and_variance(b: float, noise: float) -> None:
     types, cells = 500, 40
     kinetics = Kinetics(strength=np.zeros((1, 1)), basal=np.full((1, types), b), decay=DECAY, noise=noise)
     rng = np.random.default_rng(1)
     x = simulate_expression(rng, np.zeros((1, 1)), kinetics, wild_type(types, cells)).astype(np.float64)
     assert x.mean() == pytest.approx(b / DECAY, rel=0.003)
-    # Linear noise with steps of dt: v(t) = v (1 - (1 - l dt)^2t) from a fixed start, v = z^2 2b / (l (2 - l dt)).
+    # Linear noise, steps of dt: v(t) = v (1 - (1 - l dt)^2t) from a fixed initial state, v = z^2 2b / (l (2 - l dt)).
     steady = noise**2 * 2 * b / (DECAY * (2 - DECAY * DT))
     time = np.arange(15 * cells)
     expected = steady * np.mean(1 - (1 - DECAY * DT) ** (2 * time))
@@ -114,7 +114,7 @@ def test_mean_of_a_chain_by_quadrature() -> None:
     per_type = x[:, 1].reshape(cells, types).mean(axis=0)
     error = per_type.std() / np.sqrt(types)
     assert abs(per_type.mean() - expected) < 4 * error
-    # The test can tell: the response at the mean would be another number.
+    # The test has power: the response at the mean differs.
     assert abs(per_type.mean() - strength / DECAY * 0.5) > 8 * error
 
 
@@ -122,31 +122,31 @@ def test_mean_of_a_chain_by_quadrature() -> None:
 @pytest.mark.parametrize(("strength", "direction"), [(4.0, -1), (-4.0, 1)])
 def test_knockout_is_exactly_zero_and_moves_the_child(half_response, strength: float, direction: int) -> None:
     graph, kinetics = chain(strength, 2.0, 10, noise=0.5)
-    layout = design_cells(np.random.default_rng(0), d=2, cell_types=10, n=1000, n_perturbed=800)
-    x = simulate_expression(np.random.default_rng(3), graph, kinetics, layout, half_response=half_response)
+    design = design_cells(np.random.default_rng(0), d=2, cell_types=10, n=1000, n_perturbed=800)
+    x = simulate_expression(np.random.default_rng(3), graph, kinetics, design, half_response=half_response)
     assert (x >= 0).all()
     for gene in (0, 1):
-        assert (by_target(x, layout, gene)[:, gene] == 0).all()
-    plain, knocked = by_target(x, layout, -1), by_target(x, layout, 0)
+        assert (by_target(x, design, gene)[:, gene] == 0).all()
+    plain, knocked = by_target(x, design, -1), by_target(x, design, 0)
     assert np.sign(knocked[:, 1].mean() - plain[:, 1].mean()) == direction
     full = 0.0 if strength > 0 else 4.0 / DECAY  # A(0) is 0 or 1
     assert knocked[:, 1].mean() == pytest.approx(full, abs=0.3)
-    # Knocking out the child leaves its regulator alone.
-    assert by_target(x, layout, 1)[:, 0].mean() == pytest.approx(2.0 / DECAY, abs=0.3)
+    # Knocking out the child does not change its regulator.
+    assert by_target(x, design, 1)[:, 0].mean() == pytest.approx(2.0 / DECAY, abs=0.3)
 
 
-def test_half_response_of_each_experiment_mutes_indirect_effects() -> None:
+def test_half_response_per_experiment_removes_indirect_effects() -> None:
     graph = np.zeros((4, 4), dtype=int)
     strength = np.zeros((4, 4))
-    strength[0, 1], strength[3, 1], strength[1, 2] = -6.0, 3.0, 5.0  # 0 holds back 1, which makes 2
+    strength[0, 1], strength[3, 1], strength[1, 2] = -6.0, 3.0, 5.0  # 0 represses 1, which activates 2
     graph[strength != 0] = 1
     kinetics = Kinetics(strength=strength, basal=np.full((4, 5), 3.0), decay=DECAY, noise=0.3)
-    layout = Layout(target=np.repeat([-1, 0], 500), cell_type=np.arange(1000) % 5)
+    design = CellDesign(target=np.repeat([-1, 0], 500), cell_type=np.arange(1000) % 5)
     shift = {}
     for half_response in ("experiment", "wild_type"):
-        x = simulate_expression(np.random.default_rng(4), graph, kinetics, layout, half_response=half_response)
-        gap = by_target(x, layout, 0).mean(axis=0) - by_target(x, layout, -1).mean(axis=0)
-        assert gap[1] > 2.0  # the direct effect is there in both readings
+        x = simulate_expression(np.random.default_rng(4), graph, kinetics, design, half_response=half_response)
+        gap = by_target(x, design, 0).mean(axis=0) - by_target(x, design, -1).mean(axis=0)
+        assert gap[1] > 2.0  # both definitions show the direct effect
         shift[half_response] = gap[2]
     assert abs(shift["experiment"]) < 0.1
     assert shift["wild_type"] > 0.5
@@ -154,96 +154,96 @@ def test_half_response_of_each_experiment_mutes_indirect_effects() -> None:
 
 def test_knockdown_halves_production() -> None:
     graph, kinetics = chain(4.0, 30.0, 5)
-    layout = Layout(target=np.repeat([-1, 0, 1], 500), cell_type=np.arange(1500) % 5)
+    design = CellDesign(target=np.repeat([-1, 0, 1], 500), cell_type=np.arange(1500) % 5)
     x = simulate_expression(
-        np.random.default_rng(5), graph, kinetics, layout, perturbation="knockdown", half_response="wild_type"
+        np.random.default_rng(5), graph, kinetics, design, perturbation="knockdown", half_response="wild_type"
     )
-    plain = by_target(x, layout, -1).mean(axis=0)
-    assert by_target(x, layout, 0)[:, 0].mean() / plain[0] == pytest.approx(0.5, rel=0.05)
-    assert by_target(x, layout, 1)[:, 1].mean() / plain[1] == pytest.approx(0.5, rel=0.15)
+    plain = by_target(x, design, -1).mean(axis=0)
+    assert by_target(x, design, 0)[:, 0].mean() / plain[0] == pytest.approx(0.5, rel=0.05)
+    assert by_target(x, design, 1)[:, 1].mean() / plain[1] == pytest.approx(0.5, rel=0.15)
     # Half the regulator at g = 2 gives 1/5 instead of 1/2 of the strength.
-    assert by_target(x, layout, 0)[:, 1].mean() / plain[1] == pytest.approx(0.4, rel=0.2)
+    assert by_target(x, design, 0)[:, 1].mean() / plain[1] == pytest.approx(0.4, rel=0.2)
 
 
-def test_stepping_all_genes_at_once_agrees_with_gene_after_gene() -> None:
+def test_simulating_all_genes_together_agrees_with_one_at_a_time() -> None:
     rng, types, cells = np.random.default_rng(6), 150, 150
     graph = np.triu(rng.random((6, 6)) < 0.5, k=1).astype(int)
     strength = rng.uniform(2, 5, (6, 6)) * rng.choice([-1, 1], (6, 6))
     kinetics = Kinetics(strength=strength, basal=np.repeat(rng.uniform(4, 8, (6, 1)), types, axis=1), decay=DECAY)
-    layout = Layout(target=np.repeat([-1, 1], types * cells), cell_type=np.arange(2 * types * cells) % types)
+    design = CellDesign(target=np.repeat([-1, 1], types * cells), cell_type=np.arange(2 * types * cells) % types)
     one, two = (
-        simulate_expression(np.random.default_rng(7), graph, kinetics, layout, cyclic=cyclic).astype(np.float64)
+        simulate_expression(np.random.default_rng(7), graph, kinetics, design, cyclic=cyclic).astype(np.float64)
         for cyclic in (False, True)
     )
     for target in (-1, 1):
-        left = by_target(one, layout, target).reshape(cells, types, 6).mean(axis=0)  # [types, genes]
-        right = by_target(two, layout, target).reshape(cells, types, 6).mean(axis=0)
+        left = by_target(one, design, target).reshape(cells, types, 6).mean(axis=0)  # [types, genes]
+        right = by_target(two, design, target).reshape(cells, types, 6).mean(axis=0)
         error = np.sqrt((left.var(axis=0) + right.var(axis=0)) / types)
         assert (np.abs(left.mean(axis=0) - right.mean(axis=0)) < 4.5 * error + 1e-9).all()
-        ratio = by_target(one, layout, target).std(axis=0) / np.maximum(
-            by_target(two, layout, target).std(axis=0), 1e-9
+        ratio = by_target(one, design, target).std(axis=0) / np.maximum(
+            by_target(two, design, target).std(axis=0), 1e-9
         )
         moving = np.arange(6) != target
         assert (np.abs(ratio[moving] - 1) < 0.1).all()  # some 2000 independent states: 2 % error
 
 
-def test_cycles_need_the_option_and_then_settle() -> None:
+def test_cyclic_graphs_need_the_option_and_reach_a_steady_state() -> None:
     graph = np.array([[0, 1], [1, 0]])
     kinetics = Kinetics(strength=np.array([[0.0, 5.0], [-5.0, 0.0]]), basal=np.ones((2, 4)), decay=DECAY, noise=0.2)
-    layout = Layout(target=np.repeat([-1, 1], 200), cell_type=np.arange(400) % 4)
+    design = CellDesign(target=np.repeat([-1, 1], 200), cell_type=np.arange(400) % 4)
     with pytest.raises(DataError, match="cycle"):
-        simulate_expression(np.random.default_rng(0), graph, kinetics, layout)
-    x = simulate_expression(np.random.default_rng(0), graph, kinetics, layout, cyclic=True)
-    # At h equal to the mean, both sides of a negative loop rest where A = 1/2.
-    assert by_target(x, layout, -1).mean(axis=0) == pytest.approx(2.5 / DECAY, rel=0.06)
-    assert (by_target(x, layout, 1)[:, 1] == 0).all()
-    assert by_target(x, layout, 1)[:, 0].mean() == pytest.approx(5.0 / DECAY, rel=0.06)  # its repressor is gone
+        simulate_expression(np.random.default_rng(0), graph, kinetics, design)
+    x = simulate_expression(np.random.default_rng(0), graph, kinetics, design, cyclic=True)
+    # With h equal to the mean, both genes of a negative feedback loop reach A = 1/2.
+    assert by_target(x, design, -1).mean(axis=0) == pytest.approx(2.5 / DECAY, rel=0.06)
+    assert (by_target(x, design, 1)[:, 1] == 0).all()
+    assert by_target(x, design, 1)[:, 0].mean() == pytest.approx(5.0 / DECAY, rel=0.06)  # its repressor is gone
 
 
 def test_same_generator_same_cells_and_no_global_state() -> None:
     graph, kinetics = chain(3.0, 2.0, 3)
-    layout = design_cells(np.random.default_rng(0), d=2, cell_types=3, n=30, n_perturbed=10)
-    before = np.random.get_state()[1].copy()  # noqa: NPY002 - that it is left alone is the point
-    one, two, other = (simulate_expression(np.random.default_rng(seed), graph, kinetics, layout) for seed in (1, 1, 2))
+    design = design_cells(np.random.default_rng(0), d=2, cell_types=3, n=30, n_perturbed=10)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 - this test is about the global state
+    one, two, other = (simulate_expression(np.random.default_rng(seed), graph, kinetics, design) for seed in (1, 1, 2))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-def test_long_and_wide_requests_run_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_requests_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, kinetics = chain(3.0, 20.0, 3)
-    layout = design_cells(np.random.default_rng(0), d=2, cell_types=3, n=900, n_perturbed=300)
-    whole = simulate_expression(np.random.default_rng(1), graph, kinetics, layout)
-    monkeypatch.setattr(grn, "LONGEST", 50)
-    monkeypatch.setattr(grn, "CACHE", 1)
-    monkeypatch.setattr(grn, "FILLED_LANES", 1)
-    parts = simulate_expression(np.random.default_rng(1), graph, kinetics, layout)
-    assert not np.array_equal(whole, parts)
+    design = design_cells(np.random.default_rng(0), d=2, cell_types=3, n=900, n_perturbed=300)
+    whole = simulate_expression(np.random.default_rng(1), graph, kinetics, design)
+    monkeypatch.setattr(grn, "MAX_CELLS_PER_TRAJECTORY", 50)
+    monkeypatch.setattr(grn, "CACHE_BYTES", 1)
+    monkeypatch.setattr(grn, "MIN_LANES", 1)
+    split = simulate_expression(np.random.default_rng(1), graph, kinetics, design)
+    assert not np.array_equal(whole, split)
     for target in (-1, 0, 1):
-        left, right = by_target(whole, layout, target), by_target(parts, layout, target)
+        left, right = by_target(whole, design, target), by_target(split, design, target)
         assert right.mean(axis=0) == pytest.approx(left.mean(axis=0), rel=0.08, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
 @given(d=st.integers(1, 12), types=st.integers(1, 6), plain=st.integers(0, 60), perturbed=st.integers(0, 90))
-def test_cells_are_shared_out_evenly(d: int, types: int, plain: int, perturbed: int) -> None:
-    layout = design_cells(np.random.default_rng(0), d=d, cell_types=types, n=plain + perturbed, n_perturbed=perturbed)
-    assert (layout.target[:plain] == -1).all()
-    targets, kinds = layout.target[plain:], layout.cell_type[plain:]
+def test_designs_are_balanced(d: int, types: int, plain: int, perturbed: int) -> None:
+    design = design_cells(np.random.default_rng(0), d=d, cell_types=types, n=plain + perturbed, n_perturbed=perturbed)
+    assert (design.target[:plain] == -1).all()
+    targets, kinds = design.target[plain:], design.cell_type[plain:]
     assert (targets >= 0).all()
     for counts in (
         np.bincount(targets, minlength=d),
-        np.bincount(layout.cell_type[:plain], minlength=types),
+        np.bincount(design.cell_type[:plain], minlength=types),
         *(np.bincount(kinds[targets == gene], minlength=types) for gene in range(d)),
     ):
         assert counts.max() - counts.min() <= 1
 
 
 def test_kinetics_follow_the_options() -> None:
-    part = Dynamics(
+    dynamics = Dynamics(
         cell_types=(4,), basal=((1.0, 2.0),), strength=((3.0, 7.0),), decay=(0.5,), noise=(1.5,), hill=(2.5,)
     )
-    drawn = part.kinetics(np.random.default_rng(0), Subgraph(np.zeros((30, 30)), ()))
+    drawn = dynamics.kinetics(np.random.default_rng(0), Subgraph(np.zeros((30, 30)), ()))
     assert drawn.basal.shape == (30, 4)
     assert 1.0 <= drawn.basal.min() < 1.1
     assert 1.9 < drawn.basal.max() <= 2.0
@@ -265,7 +265,7 @@ def test_kinetics_follow_the_options() -> None:
         ({"signs": (1.0,)}, "SignRule"),
     ],
 )
-def test_bad_dynamics_are_refused(change: dict, message: str) -> None:
+def test_invalid_dynamics_raise(change: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Dynamics(**change)
 
@@ -273,12 +273,12 @@ def test_bad_dynamics_are_refused(change: dict, message: str) -> None:
 @pytest.mark.parametrize(
     "change", [{"decay": 0.0}, {"decay": 200.0}, {"noise": -1.0}, {"basal": np.zeros(2)}, {"hill": np.nan}]
 )
-def test_bad_kinetics_are_refused(change: dict) -> None:
+def test_invalid_kinetics_raise(change: dict) -> None:
     with pytest.raises(ConfigError):
         Kinetics(**{"strength": np.zeros((2, 2)), "basal": np.ones((2, 3)), **change})
 
 
-def test_layout_must_fit_the_kinetics() -> None:
+def test_design_must_match_the_kinetics() -> None:
     graph, kinetics = chain(1.0, 1.0, 2)
     with pytest.raises(ConfigError, match="cell types"):
         simulate_expression(np.random.default_rng(0), graph, kinetics, wild_type(3, 2))
@@ -287,7 +287,7 @@ def test_layout_must_fit_the_kinetics() -> None:
 
 
 def test_agrees_with_the_public_implementation() -> None:
-    """Stored averages over 200 datasets of the public package; benchmarks/compare_grn_avici.py makes them anew."""
+    """Stored averages over 200 datasets of the public package; benchmarks/compare_grn_avici.py regenerates them."""
     path = HERE.parent / "benchmarks" / "compare_grn_avici.py"
     spec = importlib.util.spec_from_file_location("compare_grn_avici", path)
     assert spec is not None
@@ -305,7 +305,7 @@ def test_agrees_with_the_public_implementation() -> None:
             assert np.abs(z).max() < 5, (name, key)
             scores.append(z)
             if key == "wild type":  # correlations of regulators with their targets: sensitive to the delay of effects
-                places = [compare.labels(case["d"]).index(f"correlation {i} {j}") for i, j in case["edges"]]
-                along_edges.append(z[places])
-    for parts, limit in ((scores, 1.2), (along_edges, 1.4)):
-        assert np.sqrt(np.mean(np.concatenate(parts) ** 2)) < limit
+                indices = [compare.labels(case["d"]).index(f"correlation {i} {j}") for i, j in case["edges"]]
+                along_edges.append(z[indices])
+    for z, limit in ((scores, 1.2), (along_edges, 1.4)):
+        assert np.sqrt(np.mean(np.concatenate(z) ** 2)) < limit

@@ -22,13 +22,13 @@ from presage.simulators.scm import sample_scm
 N = 100_000
 
 
-def nowhere(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+def no_interventions(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((n, d), dtype=bool), np.zeros((n, d))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known(Mechanism):
-    """Linear functions with the same weight everywhere, so that the algebra is known."""
+    """Linear functions with the same weight everywhere, so that the closed form is known."""
 
     weight: float = 0.7
     level: float = 1.5
@@ -40,7 +40,7 @@ class Known(Mechanism):
 def test_linear_gaussian_covariance_and_mean_match_the_algebra() -> None:
     rng = np.random.default_rng(0)
     graph = ErdosRenyi(edges_per_node=(2.0,)).sample(rng, 8)
-    x = sample_scm(rng, graph, Known(), Homoscedastic(scale=((0.8, 0.8),)), *nowhere(N, 8))
+    x = sample_scm(rng, graph, Known(), Homoscedastic(scale=((0.8, 0.8),)), *no_interventions(N, 8))
     total = np.linalg.inv(np.eye(8) - 0.7 * graph)  # x = b (I - W)^-1 + e (I - W)^-1 for rows x
     covariance = total.T @ total * 0.8**2
     scale = np.sqrt(np.diag(covariance))
@@ -53,11 +53,11 @@ def test_interventional_means_match_the_algebra() -> None:
     rng = np.random.default_rng(1)
     graph = ErdosRenyi(edges_per_node=(2.0,)).sample(rng, 6)
     for target in range(6):
-        mask, values = nowhere(N // 4, 6)
+        mask, values = no_interventions(N // 4, 6)
         mask[:, target], values[:, target] = True, 2.5
         x = sample_scm(rng, graph, Known(), Homoscedastic(scale=((0.5, 0.5),)), mask, values)
         cut = 0.7 * graph.astype(float)
-        cut[:, target] = 0.0  # the target no longer listens to its parents
+        cut[:, target] = 0.0  # the target no longer depends on its parents
         total = np.linalg.inv(np.eye(6) - cut)
         level = np.full(6, 1.5)
         level[target] = 2.5
@@ -125,7 +125,7 @@ def test_random_fourier_scales_come_from_their_ranges() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(0, 4))
-def test_functions_are_functions_and_leave_their_inputs_alone(seed, p) -> None:
+def test_functions_are_deterministic_and_do_not_modify_their_inputs(seed, p) -> None:
     rng = np.random.default_rng(seed)
     parents = rng.standard_cauchy((9, p)) * 100
     before = parents.copy()
@@ -138,7 +138,7 @@ def test_functions_are_functions_and_leave_their_inputs_alone(seed, p) -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e5, 1e9])
-def test_random_fourier_is_right_for_large_inputs(size) -> None:
+def test_random_fourier_is_accurate_for_large_inputs(size) -> None:
     """Single precision alone loses the phase from about 1e5; compare with double precision from the same draws."""
     rng = np.random.default_rng(5)
     (function,) = random_fourier_functions(rng, [2], np.array([7.0]), np.array([1.0]), np.array([0.0]))
@@ -187,7 +187,7 @@ def test_heteroscedastic_noise_follows_the_parents() -> None:
     assert np.median(changes) > 0.5
 
 
-def test_signed_uniform_is_the_even_mixture() -> None:
+def test_signed_uniform_has_a_random_sign() -> None:
     values = signed_uniform(np.random.default_rng(9), (1.0, 3.0), N)
     assert ((np.abs(values) >= 1) & (np.abs(values) < 3)).all()
     assert (values > 0).mean() == pytest.approx(0.5, abs=0.01)
@@ -199,9 +199,9 @@ def test_signed_uniform_is_the_even_mixture() -> None:
 # Interventions
 
 
-def test_targets_that_are_held_loosely_keep_a_share_of_what_they_would_have_been() -> None:
-    loose = Interventions(share=1.0, values=((2.0, 2.0),), softness=((0.25, 0.75),))
-    mask, values, softness = loose.sample(np.random.default_rng(3), d=4, n=400, n_interventional=200)
+def test_soft_interventions_keep_a_fraction_of_the_unperturbed_value() -> None:
+    soft = Interventions(share=1.0, values=((2.0, 2.0),), softness=((0.25, 0.75),))
+    mask, values, softness = soft.sample(np.random.default_rng(3), d=4, n=400, n_interventional=200)
     assert ((softness >= 0.25) & (softness <= 0.75)).all()
     assert len(set(softness)) == 4
     graph = np.zeros((4, 4), dtype=np.int8)
@@ -210,12 +210,12 @@ def test_targets_that_are_held_loosely_keep_a_share_of_what_they_would_have_been
         sample_scm(np.random.default_rng(5), graph, Linear().resolve(np.random.default_rng(1)), Homoscedastic(), *plan)
         for plan in ((np.zeros_like(mask), values), (mask, values, softness))
     ]
-    free, held = draws
+    unperturbed, perturbed = draws
     roots = mask.copy()
-    roots[:, 1] = False  # what variable 1 would have been is another where 0 was held
-    expected = (softness * free + values)[roots]
-    np.testing.assert_allclose(held[roots], expected, rtol=1e-12)
-    np.testing.assert_array_equal(held[:200], free[:200])
+    roots[:, 1] = False  # its unperturbed value changes when its parent 0 is a target
+    expected = (softness * unperturbed + values)[roots]
+    np.testing.assert_allclose(perturbed[roots], expected, rtol=1e-12)
+    np.testing.assert_array_equal(perturbed[:200], unperturbed[:200])
 
 
 @given(
@@ -223,18 +223,18 @@ def test_targets_that_are_held_loosely_keep_a_share_of_what_they_would_have_been
 )
 def test_intervention_rows_shares_and_values(d, n, share, seed, data) -> None:
     k = data.draw(st.integers(0, n))
-    part = Interventions(share=share, values=((1.0, 3.0),))
-    mask, values, softness = part.sample(np.random.default_rng(seed), d=d, n=n, n_interventional=k)
+    interventions = Interventions(share=share, values=((1.0, 3.0),))
+    mask, values, softness = interventions.sample(np.random.default_rng(seed), d=d, n=n, n_interventional=k)
     assert not mask[: n - k].any()
     assert (mask[n - k :].sum(axis=1) == 1).all()  # one target in each interventional row
     targets = mask.sum(axis=0)
-    touched = targets[targets > 0]
-    assert len(touched) == min(k, math.ceil(round(share * d, 9)))
+    counts = targets[targets > 0]
+    assert len(counts) == min(k, math.ceil(round(share * d, 9)))
     if k:
-        assert touched.max() - touched.min() <= 1
+        assert counts.max() - counts.min() <= 1
     assert ((np.abs(values[mask]) >= 1) & (np.abs(values[mask]) <= 3)).all()
     assert (values[~mask] == 0).all()
-    assert not softness.any()  # hard, unless asked otherwise
+    assert not softness.any()  # hard by default
 
 
 @pytest.mark.parametrize(
@@ -247,10 +247,10 @@ def test_the_number_of_targets(share, d, targets) -> None:
 
 def test_targets_are_a_random_half() -> None:
     rng = np.random.default_rng(10)
-    hit = np.zeros(10)
+    times = np.zeros(10)
     for _ in range(2000):
-        hit += Interventions().sample(rng, d=10, n=50, n_interventional=50)[0].any(axis=0)
-    assert (np.abs(hit - 1000) < 5 * math.sqrt(500)).all()
+        times += Interventions().sample(rng, d=10, n=50, n_interventional=50)[0].any(axis=0)
+    assert (np.abs(times - 1000) < 5 * math.sqrt(500)).all()
 
 
 def test_target_rows_are_shuffled() -> None:
@@ -261,12 +261,12 @@ def test_target_rows_are_shuffled() -> None:
 
 def test_interventions_set_values_and_move_descendants_only() -> None:
     graph = np.zeros((4, 4), dtype=np.int8)
-    graph[0, 1] = graph[1, 2] = 1  # 0 -> 1 -> 2, and 3 apart
-    mask, values = nowhere(40, 4)
+    graph[0, 1] = graph[1, 2] = 1  # 0 -> 1 -> 2, and 3 isolated
+    mask, values = no_interventions(40, 4)
     mask[20:, 1], values[20:, 1] = True, 3.0
     pair = [
         sample_scm(np.random.default_rng(12), graph, Known(), Homoscedastic(), *what)
-        for what in ((mask, values), nowhere(40, 4))
+        for what in ((mask, values), no_interventions(40, 4))
     ]
     changed = pair[0] != pair[1]
     assert not changed[:20].any()
@@ -275,7 +275,7 @@ def test_interventions_set_values_and_move_descendants_only() -> None:
     assert changed[20:, 2].all()
 
 
-# Parts of one's own
+# Custom components
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,10 +293,10 @@ class Coin(Noise):
         return lambda noise_rng, parents: noise_rng.choice([-0.1, 0.1], len(parents))
 
 
-def test_a_mechanism_and_a_noise_of_ones_own() -> None:
+def test_a_custom_mechanism_and_noise_model() -> None:
     rng = np.random.default_rng(13)
     graph = np.array([[0, 1], [0, 0]], dtype=np.int8)
-    x = sample_scm(rng, graph, Sine().resolve(rng), Coin(), *nowhere(500, 2))
+    x = sample_scm(rng, graph, Sine().resolve(rng), Coin(), *no_interventions(500, 2))
     assert set(np.round(x[:, 0], 12)) == {-0.1, 0.1}
     amplitude = (x[:, 1].max() - 0.1) / math.sin(0.1)
     assert 1.0 <= amplitude <= 2.0

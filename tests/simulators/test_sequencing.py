@@ -1,4 +1,4 @@
-"""Measurement noise against its formulas."""
+"""Measurement noise against closed forms."""
 
 import numpy as np
 import pytest
@@ -26,8 +26,8 @@ def clean() -> np.ndarray:
 def test_outlier_genes_share_one_factor_in_all_cells(clean: np.ndarray) -> None:
     ratio = outlier_genes(np.random.default_rng(1), clean, 0.3, 2.0, 0.5) / clean
     assert np.allclose(ratio, ratio[:1])
-    touched = ratio[0] != 1.0
-    assert 2 <= touched.sum() <= 18
+    is_outlier = ratio[0] != 1.0
+    assert 2 <= is_outlier.sum() <= 18
 
 
 def test_outlier_factors_are_log_normal() -> None:
@@ -51,7 +51,7 @@ def test_an_empty_cell_stays_empty() -> None:
 
 
 @pytest.mark.parametrize("steepness", [2.0, 8.0])
-def test_share_of_zeros_rises_with_the_percentile_as_the_logistic_says(clean: np.ndarray, steepness: float) -> None:
+def test_fraction_of_zeros_follows_the_logistic_function_of_the_percentile(clean: np.ndarray, steepness: float) -> None:
     level = np.log1p(clean)
     before = 0.0
     for percentile in (10.0, 45.0, 74.0, 82.0, 95.0):
@@ -74,12 +74,12 @@ def test_dropout_probability_at_each_level(clean: np.ndarray) -> None:
         assert kept[group].mean() == pytest.approx(expected[group].mean(), abs=5 * error)
 
 
-def test_no_steepness_is_a_fair_coin(clean: np.ndarray) -> None:
+def test_zero_steepness_drops_half_of_the_values(clean: np.ndarray) -> None:
     x = dropout(np.random.default_rng(5), clean, 50.0, 0.0)
     assert (x == 0).mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(clean.size))
 
 
-def test_a_very_steep_dropout_cuts_at_the_percentile(clean: np.ndarray) -> None:
+def test_a_very_steep_dropout_thresholds_at_the_percentile(clean: np.ndarray) -> None:
     x = dropout(np.random.default_rng(5), clean, 30.0, 1e6)
     assert (x == 0).mean() == pytest.approx(0.3, abs=1e-3)
     assert x[x > 0].min() > clean[x == 0].max() - 1e-3
@@ -94,7 +94,7 @@ def test_counts_are_poisson() -> None:
         assert row.var() == pytest.approx(mean, rel=0.06)
 
 
-def test_platforms_are_those_of_the_table() -> None:
+def test_platforms_match_the_papers_table() -> None:
     assert list(PLATFORMS) == ["10x-chromium", "illumina-hiseq2000", "drop-seq", "smart-seq"]
     fields = ("outlier_share", "outlier_mu", "outlier_sigma", "library_mu", "library_sigma")
     fields += ("dropout_percentile", "dropout_steepness")
@@ -108,7 +108,7 @@ def test_platforms_are_those_of_the_table() -> None:
         assert tuple(getattr(platform(name), field) for field in fields) == row
 
 
-def test_unknown_platforms_and_bad_parameters_are_refused() -> None:
+def test_unknown_platforms_and_invalid_parameters_raise() -> None:
     with pytest.raises(ConfigError, match="drop-seq"):
         platform("nanopore")
     for change in (
@@ -123,7 +123,7 @@ def test_unknown_platforms_and_bad_parameters_are_refused() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(name=st.sampled_from(sorted(PLATFORMS)), seed=st.integers(0, 1000), n=st.integers(0, 20), d=st.integers(1, 6))
-def test_measure_gives_whole_numbers_and_leaves_its_input_alone(name: str, seed: int, n: int, d: int) -> None:
+def test_measure_returns_integers_and_does_not_modify_its_input(name: str, seed: int, n: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     clean = rng.gamma(1.0, 2.0, size=(n, d)).astype(np.float32)
     clean[rng.random((n, d)) < 0.3] = 0.0

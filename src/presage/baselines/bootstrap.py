@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from presage.baselines.api import AnswerKind
-from presage.metrics.structure import favour
+from presage.metrics.structure import orient_favourably
 from presage.rng import Stream, generator
 from presage.types import Dataset
 
@@ -39,5 +39,5 @@ def edge_probabilities(matrices: np.ndarray, kind: AnswerKind, true_graph: np.nd
             both = matrices * matrices.transpose(0, 2, 1)
             matrices = matrices - 0.5 * both
         else:
-            matrices = np.stack([favour(true_graph, matrix) for matrix in matrices]).astype(np.float64)
+            matrices = np.stack([orient_favourably(true_graph, matrix) for matrix in matrices]).astype(np.float64)
     return matrices.mean(axis=0)

@@ -1,4 +1,4 @@
-"""The gene domain of the paper: regulatory networks, stochastic expression, sequencing noise."""
+"""The paper's gene expression domain: regulatory networks, stochastic expression, sequencing noise."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ _TRAINING = Dynamics()
 @register
 @dataclass(frozen=True, kw_only=True)
 class GeneDomain(Domain):
-    """Counts of a single-cell experiment: each dataset draws a graph model, kinetics and a platform, uniformly.
+    """Single-cell counts; each dataset draws a graph model, kinetic parameters and a platform uniformly.
 
-    Interventions are perturbations of one gene each (knockouts, unless `dynamics` says otherwise), in equal shares
-    over all genes.
+    Each intervention perturbs one gene (a knockout unless `dynamics` specifies a knockdown), balanced over all genes.
     """
 
     kind: ClassVar[Kind] = "counts"
@@ -43,24 +42,24 @@ class GeneDomain(Domain):
         else:
             subgraph = Subgraph(model.sample(rng, d), tuple(f"g{j}" for j in range(d)))
         kinetics = self.dynamics.kinetics(rng, subgraph)
-        layout = design_cells(rng, d=d, cell_types=kinetics.basal.shape[1], n=n, n_perturbed=n_interventional)
+        design = design_cells(rng, d=d, cell_types=kinetics.basal.shape[1], n=n, n_perturbed=n_interventional)
         clean = simulate_expression(
             rng,
             subgraph.graph,
             kinetics,
-            layout,
+            design,
             half_response=self.dynamics.half_response,
             perturbation=self.dynamics.perturbation,
             cyclic=self.dynamics.cyclic,
         )
-        mask = layout.target[:, None] == np.arange(d)  # [n, d]
+        mask = design.target[:, None] == np.arange(d)  # [n, d]
         platform = self.platforms[int(rng.integers(len(self.platforms)))]
         return {
             "x": platform.measure(rng, clean),
             "interventions": mask,
             "graph": subgraph.graph,
             "names": subgraph.names,
-            "rows": {"cell_type": layout.cell_type},
+            "rows": {"cell_type": design.cell_type},
         }
 
 
@@ -88,10 +87,10 @@ _PLATFORMS = {
 
 
 def grn_domain(shifts: frozenset[str]) -> GeneDomain:
-    """The paper's gene domain with some of its parts ("graph", "mechanism", "noise") out of distribution.
+    """The paper's gene domain with the given components ("graph", "mechanism", "noise") out of distribution.
 
-    Effect signs belong to the mechanism: with a shifted mechanism alone, graphs have no published signs and each gene
-    draws its own share of activating effects from the fit to E. coli.
+    Effect signs belong to the mechanism. If only the mechanism is shifted, graphs have no published signs, and each
+    gene draws its fraction of activating effects from the distribution fitted to E. coli.
     """
     return GeneDomain(
         graphs=_GRAPHS["graph" in shifts],

@@ -1,1 +1,1 @@
-"""Graphs: random models, regulatory networks, and operations on directed graphs."""
+"""Random graph models, regulatory networks and operations on directed graphs."""

@@ -1,9 +1,9 @@
 """The most probable acyclic graph: maximum total weight without a directed cycle.
 
-Edges of positive weight that lie on no cycle are always kept, so the problem falls apart into the strongly connected
+Edges of positive weight that lie on no cycle are always kept, so the problem decomposes into the strongly connected
 components of those edges. Components of up to `EXACT_LIMIT` variables are solved exactly by dynamic programming over
-sets of variables; larger ones by a heuristic: edges greedily by falling weight, then moving single variables within
-the causal order as long as the total weight grows.
+sets of variables. Larger ones are solved heuristically: add edges greedily by decreasing weight, then move single
+variables within the causal order while the total weight grows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXACT_LIMIT = 16
 
 
 def log_odds(probabilities: np.ndarray, threshold: float = 0.5) -> np.ndarray:
-    """Weights [d, d] of edges: their log odds over those of the threshold. Certain edges outweigh all others.
+    """Edge weights [d, d]: log odds relative to the threshold. Edges of probability 1 outweigh all others.
 
     The graph of largest total weight is the most probable one when edges are independent and threshold is 0.5.
     """
@@ -26,7 +26,7 @@ def log_odds(probabilities: np.ndarray, threshold: float = 0.5) -> np.ndarray:
     d = len(p)
     inner = np.clip(p, 1e-15, 1.0 - 1e-15)
     limit = np.clip(threshold, 1e-15, 1.0 - 1e-15)
-    weights = np.log(inner) - np.log1p(-inner) - (np.log(limit) - np.log1p(-limit))
+    weights: np.ndarray = np.log(inner) - np.log1p(-inner) - (np.log(limit) - np.log1p(-limit))
     weights[p >= 1.0] = 80.0 * (d * d + 1)  # more than all uncertain edges together
     weights[p <= 0.0] = -np.inf
     np.fill_diagonal(weights, -np.inf)
@@ -34,7 +34,7 @@ def log_odds(probabilities: np.ndarray, threshold: float = 0.5) -> np.ndarray:
 
 
 def best_acyclic(weights: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The acyclic graph (int8 [d, d]) of largest total weight, and whether it is proven to be the largest.
+    """The acyclic graph (int8 [d, d]) of largest total weight, and whether it is provably optimal.
 
     >>> w = np.array([[0.0, 4.0, -1.0], [1.0, 0.0, 2.0], [2.5, -1.0, 0.0]])
     >>> graph, exact = best_acyclic(w)
@@ -59,14 +59,14 @@ def best_acyclic(weights: np.ndarray) -> tuple[np.ndarray, bool]:
         else:
             order = _improved_order(inside, topological_order(project_to_dag(inside)))
             exact = False
-        place = np.empty(len(members), dtype=np.int64)
-        place[order] = np.arange(len(members))
-        graph[np.ix_(members, members)] = (inside > 0) & (place[:, None] < place[None, :])
+        position = np.empty(len(members), dtype=np.int64)
+        position[order] = np.arange(len(members))
+        graph[np.ix_(members, members)] = (inside > 0) & (position[:, None] < position[None, :])
     return graph, exact
 
 
 def _exact_order(weights: np.ndarray) -> np.ndarray:
-    """The order of variables with the largest weight of forward edges; 2^s sets, so for small s only."""
+    """The variable order that maximises the weight of forward edges. Visits 2^s sets, so s must be small."""
     s = len(weights)
     sets = np.arange(1 << s, dtype=np.int64)
     gain = np.zeros((s, 1 << s))  # gain[v, S]: weight of the edges from S into v
@@ -90,28 +90,28 @@ def _exact_order(weights: np.ndarray) -> np.ndarray:
             where = np.flatnonzero(inside)[better]
             value[where], choice[where] = candidate[better], v
         best[here], last[here] = value, choice
-    order, left = [], (1 << s) - 1
-    while left:
-        v = int(last[left])
+    order, remaining = [], (1 << s) - 1
+    while remaining:
+        v = int(last[remaining])
         order.append(v)
-        left ^= 1 << v
+        remaining ^= 1 << v
     return np.array(order[::-1], dtype=np.int64)
 
 
 def _improved_order(weights: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Move single variables to their best place until no move helps; the total weight never falls."""
+    """Local search: move single variables to their best position until no move increases the total weight."""
     order = order.copy()
     for _ in range(100):
         improved = False
         for v in order.copy():
-            place = int(np.flatnonzero(order == v)[0])
-            rest = np.delete(order, place)
-            # Forward weight of v at each place: edges from those before it, edges to those after it.
+            position = int(np.flatnonzero(order == v)[0])
+            rest = np.delete(order, position)
+            # Forward weight of v at each position: edges from earlier variables plus edges to later ones.
             into = np.concatenate([[0.0], np.cumsum(weights[rest, v])])
             out = np.concatenate([np.cumsum(weights[v, rest][::-1])[::-1], [0.0]])
             total = into + out
             target = int(np.argmax(total))
-            if total[target] > total[place] * (1 + 1e-12) + 1e-12:
+            if total[target] > total[position] * (1 + 1e-12) + 1e-12:
                 order = np.insert(rest, target, v)
                 improved = True
         if not improved:

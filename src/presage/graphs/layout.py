@@ -1,4 +1,4 @@
-"""Places for a layered drawing: causes above effects, few crossings, isolated variables set aside."""
+"""Node positions of a layered drawing: causes above effects, few crossings, isolated variables below."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["layered_positions"]
 def layered_positions(graph: np.ndarray) -> np.ndarray:
     """Positions [d, 2] of an acyclic graph's variables; x to the right, y upwards, about one unit apart.
 
-    Layers are by longest path; variables within a layer are ordered by the means of their neighbours' places,
-    a few sweeps down and up. Variables without edges stand in rows below.
+    Layers are assigned by longest path. Within a layer, variables are sorted by the mean position of their neighbours
+    in alternating sweeps down and up (barycentre heuristic). Variables without edges are placed in rows below.
 
     >>> layered_positions(np.array([[0, 1], [0, 0]]))[:, 1].tolist()
     [1.0, 0.0]
@@ -24,13 +24,13 @@ def layered_positions(graph: np.ndarray) -> np.ndarray:
     layer = _layers(graph)
     width = max(3, int(np.ceil(np.sqrt(1.6 * max(d, 1)))))
     rows = _split_wide([np.flatnonzero(linked & (layer == k)).tolist() for k in range(layer.max(initial=0) + 1)], width)
-    place = _order(rows, graph)
+    position = _order(rows, graph)
     out = np.zeros((d, 2))
     for k, row in enumerate(rows):
         for j in row:
-            out[j] = place[j], -k
+            out[j] = position[j], -k
     _spread_rows(rows, graph, out)
-    _aside(np.flatnonzero(~linked).tolist(), len(rows), out)
+    _place_isolated(np.flatnonzero(~linked).tolist(), len(rows), out)
     out[:, 1] -= out[:, 1].min(initial=0.0)
     return out
 
@@ -49,7 +49,7 @@ def _layers(graph: np.ndarray) -> np.ndarray:
 
 
 def _split_wide(rows: list[list[int]], width: int) -> list[list[int]]:
-    """Rows of at most `width`; variables of one layer have no edges among them, so any split keeps the direction."""
+    """Split layers into rows of at most `width`; a layer has no inner edges, so edges still point downwards."""
     out: list[list[int]] = []
     for row in rows:
         pieces = max(1, -(-len(row) // width))
@@ -58,24 +58,24 @@ def _split_wide(rows: list[list[int]], width: int) -> list[list[int]]:
 
 
 def _order(rows: list[list[int]], graph: np.ndarray) -> dict[int, float]:
-    """Sort rows by the mean place of neighbours in both directions until the sweeps are over."""
+    """Horizontal positions after twelve barycentre sweeps; sorts the rows in place."""
     near = graph | graph.T
-    place = {j: k - (len(row) - 1) / 2 for row in rows for k, j in enumerate(row)}
+    position = {j: k - (len(row) - 1) / 2 for row in rows for k, j in enumerate(row)}
     for sweep in range(12):
         for row in rows if sweep % 2 == 0 else rows[::-1]:
 
             def key(j: int) -> float:
-                around = [place[int(i)] for i in np.flatnonzero(near[j])]
-                return float(np.mean(around)) if around else place[j]
+                around = [position[int(i)] for i in np.flatnonzero(near[j])]
+                return float(np.mean(around)) if around else position[j]
 
             row.sort(key=key)
             for k, j in enumerate(row):
-                place[j] = k - (len(row) - 1) / 2
-    return place
+                position[j] = k - (len(row) - 1) / 2
+    return position
 
 
 def _spread_rows(rows: list[list[int]], graph: np.ndarray, out: np.ndarray) -> None:
-    """Use the whole width: rows are stretched, and neighbouring rows shifted a little so that edges miss boxes."""
+    """Stretch rows to the full width and shift alternate rows slightly, so that edges do not cross boxes."""
     widest = max((len(row) for row in rows), default=1)
     for k, row in enumerate(rows):
         step = 1.0 if len(row) < 2 else min(2.2, max(1.0, (widest - 1) / (len(row) - 1)))
@@ -83,21 +83,21 @@ def _spread_rows(rows: list[list[int]], graph: np.ndarray, out: np.ndarray) -> N
             out[j, 0] = out[j, 0] * step + (0.17 if k % 2 else -0.17) * (len(rows) > 2)
     if not rows:
         return
-    # Single boxes move under the middle of their causes.
+    # A row with a single box is centred below its causes.
     for k, row in enumerate(rows):
         causes = np.flatnonzero(graph[:, row[0]])
         if k and len(row) == 1 and len(causes):
             out[row[0], 0] = out[causes, 0].mean() + (0.45 if k % 2 else -0.45)
 
 
-def _aside(loners: list[int], below: int, out: np.ndarray) -> None:
-    if not loners:
+def _place_isolated(isolated: list[int], below: int, out: np.ndarray) -> None:
+    if not isolated:
         return
     linked = out[:, 0]
-    span = max(float(linked.max() - linked.min()), 3.0) if below else np.ceil(np.sqrt(2 * len(loners)))
+    span = max(float(linked.max() - linked.min()), 3.0) if below else np.ceil(np.sqrt(2 * len(isolated)))
     per_row = max(1, int(span) + 1)
     middle = float((linked.max() + linked.min()) / 2) if below else 0.0
     gap = 0.4 if below else 0.0
-    for k, j in enumerate(loners):
-        in_row = min(per_row, len(loners) - (k // per_row) * per_row)
+    for k, j in enumerate(isolated):
+        in_row = min(per_row, len(isolated) - (k // per_row) * per_row)
         out[j] = middle + k % per_row - (in_row - 1) / 2, -(below + gap + k // per_row)

@@ -1,8 +1,8 @@
 """Random graph models of the paper. Each sample is an acyclic adjacency matrix [d, d] (row causes column).
 
-Undirected models keep the upper triangle of the adjacency matrix, then every model labels its variables at
-random. NumPy only: the libraries that offer these models draw from a global generator. Their degree
-distributions are compared with those libraries' in the tests.
+Undirected models keep the upper triangle of the adjacency matrix; every model then permutes its variables at random.
+Implemented in NumPy, because the libraries that offer these models use a global random state. The tests compare degree
+distributions with those of the libraries.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class GraphModel(Component, ABC):
     """A distribution over acyclic graphs. Subclasses implement `ordered`."""
 
     def sample(self, rng: np.random.Generator, d: int) -> np.ndarray:
-        """Draw the options, then a graph of d variables in random order: int8 [d, d]."""
+        """Resolve the options and sample a graph of d variables in random order: int8 [d, d]."""
         if d < 1:
             raise ConfigError(f"d must be a whole number of at least 1, not {d!r}")
         return relabel(rng, self.resolve(rng).ordered(rng, d).astype(np.int8))
 
     @abstractmethod
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
-        """A graph before its variables are shuffled, with options resolved."""
+        """Sample an acyclic graph before its variables are permuted; options are resolved."""
 
     def _positive(self, *names: str) -> None:
         for name in names:
@@ -67,20 +67,20 @@ def _upper(rng: np.random.Generator, probability: np.ndarray | float, d: int) ->
 
 
 def _uniforms(rng: np.random.Generator, block: int) -> Iterator[float]:
-    """Uniform numbers one by one, drawn in blocks: single calls of the generator would be the main cost."""
+    """Uniform numbers one at a time, drawn in blocks because single generator calls are slow."""
     while True:
         yield from rng.random(block).tolist()
 
 
 def _scaled(edges_per_node: float, d: int, weight: float) -> float:
-    """Edge probability that gives the expected number of edges when the pairs weigh `weight` in all."""
+    """Edge probability that gives the expected number of edges when the pair weights sum to `weight`."""
     return min(edges_per_node * d / weight, 0.99) if weight > 0 else 0.0
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class ErdosRenyi(GraphModel):
-    """Every pair is joined independently; the probability is scaled to the expected edges per node."""
+    """Independent edges; the edge probability is set by the expected number of edges per node."""
 
     edges_per_node: tuple[float, ...] = options(1.0, 2.0, 3.0)
 
@@ -103,43 +103,43 @@ class _ScaleFree(GraphModel):
             raise ConfigError(f"{type(self).__name__}.power must be at least 0")
 
     def _attach(self, rng: np.random.Generator, d: int) -> np.ndarray:
-        """chosen[i, j]: the later node i chose the earlier node j, with probability ~ (choices of j so far)^power + 1.
+        """attached[i, j]: node i attaches to the earlier node j with probability proportional to degree_j^power + 1.
 
-        The + 1 lets nodes that nobody has chosen yet be chosen at all; igraph, which the paper's graphs come from,
-        does the same. A node's choices are distinct, drawn one after another.
+        degree_j counts attachments to j so far. The + 1 allows nodes without attachments to be chosen, as in igraph,
+        which generated the paper's graphs. Each node attaches to distinct nodes, drawn one after another.
         """
         edges, power = int(self.only("edges_per_node")), self.only("power")
         weight = [0.0**power + 1.0] * d
         degree = [0.0] * d
-        choosers: list[int] = []
-        choices: list[int] = []
+        sources: list[int] = []
+        targets: list[int] = []
         draw = _uniforms(rng, 2 * edges * d).__next__
         for i in range(1, d):
             picks = list(range(i)) if i <= edges else []
-            ladder = list(accumulate(weight[:i]))
+            cumulative = list(accumulate(weight[:i]))
             while len(picks) < min(edges, i):
-                j = min(bisect(ladder, draw() * ladder[-1]), i - 1)
+                j = min(bisect(cumulative, draw() * cumulative[-1]), i - 1)
                 if j not in picks:
                     picks.append(j)
                     continue
-                rest = weight[:i]  # chosen already: from here on draw among the others
+                rest = weight[:i]  # a repeated pick: draw among the remaining nodes from here on
                 for k in picks:
                     rest[k] = 0.0
-                ladder = list(accumulate(rest))
+                cumulative = list(accumulate(rest))
             for j in picks:
                 degree[j] += 1.0
                 weight[j] = degree[j] ** power + 1.0
-            choosers += [i] * len(picks)
-            choices += picks
-        chosen = np.zeros((d, d), dtype=bool)
-        chosen[choosers, choices] = True
-        return chosen
+            sources += [i] * len(picks)
+            targets += picks
+        attached = np.zeros((d, d), dtype=bool)
+        attached[sources, targets] = True
+        return attached
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class ScaleFreeIn(_ScaleFree):
-    """Preferential attachment with a heavy tail of in-degrees: new nodes cause popular ones."""
+    """Preferential attachment with heavy-tailed in-degrees: new nodes are parents of high-degree nodes."""
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
         return self._attach(rng, d)
@@ -148,20 +148,20 @@ class ScaleFreeIn(_ScaleFree):
 @register
 @dataclass(frozen=True, kw_only=True)
 class ScaleFreeOut(_ScaleFree):
-    """Preferential attachment with a heavy tail of out-degrees: popular nodes cause new ones."""
+    """Preferential attachment with heavy-tailed out-degrees: new nodes are children of high-degree nodes."""
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
-        return self._attach(rng, d).T
+        return np.transpose(self._attach(rng, d))
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class WattsStrogatz(GraphModel):
-    """A periodic lattice of nearest neighbours, rewired at random; surplus nodes are dropped at random.
+    """A periodic lattice of nearest neighbours, rewired at random; nodes in excess of d are dropped at random.
 
-    Each edge moves one of its ends with probability `rewire`, as in the original model and in networkx. igraph, which
-    the paper's data came from, moves both ends independently, which leaves fewer edges of the lattice in place
-    (about 0.52 instead of 0.71 of them at 0.3); the number of edges is the same.
+    Each edge moves one endpoint with probability `rewire`, as in the original model and in networkx. igraph, which
+    generated the paper's graphs, moves both endpoints independently and so keeps fewer lattice edges (about 0.52
+    instead of 0.71 of them at 0.3); the number of edges is the same.
     """
 
     dimension: tuple[int, ...] = options(2, 3)
@@ -174,40 +174,40 @@ class WattsStrogatz(GraphModel):
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
         dimension, rewire = int(self.only("dimension")), self.only("rewire")
-        side = _root_up(d, dimension)
+        side = _ceil_root(d, dimension)
         nodes = side**dimension
         grid = np.arange(nodes).reshape((side,) * dimension)
-        lattice: dict[tuple[int, int], None] = {}  # in order; from each node onward along each axis
+        lattice: dict[tuple[int, int], None] = {}  # ordered set: each node and its successor along each axis
         for axis in range(dimension):
-            onward = np.roll(grid, -1, axis=axis)
-            for i, j in zip(grid.ravel().tolist(), onward.ravel().tolist(), strict=True):
-                if i != j and (j, i) not in lattice:  # sides of length 1 and 2 meet themselves
+            successor = np.roll(grid, -1, axis=axis)
+            for i, j in zip(grid.ravel().tolist(), successor.ravel().tolist(), strict=True):
+                if i != j and (j, i) not in lattice:  # sides of length 1 and 2 wrap onto themselves
                     lattice[i, j] = None
-        joined: list[set[int]] = [set() for _ in range(nodes)]
+        adjacent: list[set[int]] = [set() for _ in range(nodes)]
         for i, j in lattice:
-            joined[i].add(j)
-            joined[j].add(i)
+            adjacent[i].add(j)
+            adjacent[j].add(i)
         draw = _uniforms(rng, 4 * len(lattice) + 1).__next__
         for i, j in lattice:
-            if draw() >= rewire or len(joined[i]) == nodes - 1:  # nobody is left to be joined to instead
+            if draw() >= rewire or len(adjacent[i]) == nodes - 1:  # already adjacent to every other node
                 continue
             k = i
-            while k == i or k in joined[i]:
+            while k == i or k in adjacent[i]:
                 k = int(draw() * nodes)
-            joined[i].remove(j)
-            joined[j].remove(i)
-            joined[i].add(k)
-            joined[k].add(i)
+            adjacent[i].remove(j)
+            adjacent[j].remove(i)
+            adjacent[i].add(k)
+            adjacent[k].add(i)
         matrix = np.zeros((nodes, nodes), dtype=bool)
-        for i, others in enumerate(joined):
+        for i, others in enumerate(adjacent):
             matrix[i, list(others)] = True
         kept = np.sort(rng.permutation(nodes)[:d])
         return np.triu(matrix[np.ix_(kept, kept)], k=1)
 
 
-def _root_up(d: int, dimension: int) -> int:
-    """The smallest side whose power reaches d, in whole numbers (27 ** (1/3) is not 3 in floating point)."""
-    side = max(1, math.floor(d ** (1.0 / dimension)) - 1)
+def _ceil_root(d: int, dimension: int) -> int:
+    """The smallest integer side with side**dimension >= d; floating point alone fails, as 27 ** (1/3) is not 3."""
+    side = max(1, math.floor(math.pow(d, 1.0 / dimension)) - 1)
     while side**dimension < d:
         side += 1
     return side
@@ -216,7 +216,7 @@ def _root_up(d: int, dimension: int) -> int:
 @register
 @dataclass(frozen=True, kw_only=True)
 class StochasticBlock(GraphModel):
-    """Communities: edges between blocks are rarer than within by the factor `damping`."""
+    """Stochastic block model: edges between blocks are less likely than within by the factor `damping`."""
 
     edges_per_node: tuple[float, ...] = options(2.0)
     blocks: tuple[int, ...] = options(5, 10)
@@ -229,7 +229,7 @@ class StochasticBlock(GraphModel):
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
         blocks = min(d, int(self.only("blocks")))
-        cuts = np.sort(rng.permutation(d - 1)[: blocks - 1]) + 1  # a random partition into non-empty runs
+        cuts = np.sort(rng.permutation(d - 1)[: blocks - 1]) + 1  # a random partition into non-empty blocks
         block = np.zeros(d, dtype=np.int64)
         block[cuts] = 1
         block = rng.permutation(np.cumsum(block))
@@ -241,7 +241,7 @@ class StochasticBlock(GraphModel):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Geometric(GraphModel):
-    """Random points of the unit square, joined when closer than `radius`."""
+    """Random geometric graph: points of the unit square, adjacent when closer than `radius`."""
 
     radius: tuple[float, ...] = options(0.1)
 
@@ -250,7 +250,7 @@ class Geometric(GraphModel):
 
     def ordered(self, rng: np.random.Generator, d: int) -> np.ndarray:
         points = rng.random((d, 2))
-        # Sorted along one side as the published graphs are, so that causes tend to lie to the left of effects.
+        # Sorted by the first coordinate like the paper's graphs, so that causes tend to lie to the left of effects.
         points = points[np.argsort(points[:, 0])]
         distance = np.linalg.norm(points[:, None] - points[None, :], axis=-1)
         return np.triu(distance < self.only("radius"), k=1)

@@ -35,7 +35,7 @@ NETWORKS = ("ecoli", "yeast")
 class RegulatoryNetwork:
     """A published network. edges: int64 [2, m] (regulator, target), self-loops included; signs: int8 [m], 0 unknown.
 
-    The undirected skeleton without self-loops is kept as rows: the neighbours of gene v are
+    The undirected skeleton without self-loops is stored in compressed sparse row format: the neighbours of gene v are
     `neighbours[starts[v]:starts[v + 1]]`.
     """
 
@@ -46,7 +46,7 @@ class RegulatoryNetwork:
     starts: np.ndarray
     neighbours: np.ndarray
     component: np.ndarray
-    """Size of the connected component each gene lies in."""
+    """Size of the connected component of each gene."""
 
     @property
     def degree(self) -> np.ndarray:
@@ -61,9 +61,9 @@ class RegulatoryNetwork:
 
     def subgraph(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All edges among the chosen genes, self-loops included: graph int8 [d, d] and signs int8 [d, d]."""
-        place = np.full(len(self.genes), -1, dtype=np.int64)
-        place[chosen] = np.arange(len(chosen))
-        source, target = place[self.edges]
+        index = np.full(len(self.genes), -1, dtype=np.int64)
+        index[chosen] = np.arange(len(chosen))
+        source, target = index[self.edges]
         inside = (source >= 0) & (target >= 0)
         graph = np.zeros((len(chosen), len(chosen)), dtype=np.int8)
         signs = np.zeros_like(graph)
@@ -74,7 +74,7 @@ class RegulatoryNetwork:
 
 @cache
 def load_network(name: str) -> RegulatoryNetwork:
-    """The bundled network "ecoli" (RegulonDB 6.7) or "yeast" (Balaji 2006); see assets/networks/regulatory.md.
+    """The bundled network "ecoli" (RegulonDB 6.7) or "yeast" (Balaji 2006); provenance in assets/networks/NOTICE.md.
 
     >>> len(load_network("ecoli").genes), len(load_network("yeast").genes)
     (1565, 4441)
@@ -126,10 +126,10 @@ def modularity(network: RegulatoryNetwork, chosen: np.ndarray) -> float:
 
 
 def extract_module(rng: np.random.Generator, network: RegulatoryNetwork, d: int, top: float = 0.2) -> np.ndarray:
-    """d genes, grown from a random one by neighbours that keep the set modular (Marbach et al. 2009), in that order.
+    """d genes: a random seed gene, grown by neighbours that maximise modularity (Marbach et al. 2009), in that order.
 
-    Each step draws one of the `top` share of neighbours whose addition gives the highest modularity. With a_v the
-    number of edges from v into the set, K the total degree of the set and M the number of edges in all, adding v
+    Each step samples among the `top` fraction of neighbours whose addition gives the highest modularity. With a_v the
+    number of edges from v into the set, K the total degree of the set and M the total number of edges, adding v
     changes M * Q by 2 a_v - k_v K / M - k_v^2 / 2M, so a step only updates a over the neighbours of the new gene.
     """
     seeds = np.flatnonzero(network.component >= d)
@@ -151,7 +151,7 @@ def extract_module(rng: np.random.Generator, network: RegulatoryNetwork, d: int,
         links[network.neighbours[network.starts[v] : network.starts[v + 1]]] += 1.0
         candidates = np.flatnonzero((links > 0) & ~inside)
         gain = 2.0 * links[candidates] - degree[candidates] * (total / edges) - own[candidates]
-        gain += 1e-7 * rng.random(len(gain))  # equal gains in random order: real ones differ by 1 / 2M at least
+        gain += 1e-7 * rng.random(len(gain))  # break ties at random: distinct gains differ by at least 1 / 2M
         kept = math.ceil(top * len(candidates))
         best = np.argpartition(-gain, kept - 1)[:kept]
         v = int(candidates[best[int(rng.integers(kept))]])
@@ -172,7 +172,7 @@ class Subgraph:
 @register
 @dataclass(frozen=True, kw_only=True)
 class RegulatorySubgraph(GraphModel):
-    """A modular subgraph of a real regulatory network without its self-loops, made acyclic unless told otherwise."""
+    """A modular subgraph of a real regulatory network without its self-loops, made acyclic by default."""
 
     network: tuple[str, ...] = options(*NETWORKS)
     top: tuple[float, ...] = options(0.2)
@@ -183,16 +183,16 @@ class RegulatorySubgraph(GraphModel):
         if unknown:
             raise ConfigError(f"there is no regulatory network {unknown[0]!r}; choose one of: {', '.join(NETWORKS)}")
         if not all(0.0 < top <= 1.0 for top in self.top):
-            raise ConfigError("RegulatorySubgraph.top must lie above 0 and at most at 1")
+            raise ConfigError("RegulatorySubgraph.top must be above 0 and at most 1")
 
     def extract(self, rng: np.random.Generator, d: int) -> Subgraph:
-        """Draw the options, then d genes in random order with their edges, names and signs."""
-        part = self.resolve(rng)
-        network = load_network(part.only("network"))
-        chosen = rng.permutation(extract_module(rng, network, d, part.only("top")))
+        """Resolve the options and sample d genes in random order with their edges, names and signs."""
+        resolved = self.resolve(rng)
+        network = load_network(resolved.only("network"))
+        chosen = rng.permutation(extract_module(rng, network, d, resolved.only("top")))
         graph, signs = network.subgraph(chosen)
         np.fill_diagonal(graph, 0)
-        if part.acyclic:
+        if resolved.acyclic:
             graph = break_cycles(rng, graph)
         return Subgraph(graph, tuple(network.genes[v] for v in chosen), signs, network.positive_share)
 
@@ -202,7 +202,7 @@ class RegulatorySubgraph(GraphModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SignRule(Component, ABC):
-    """How effects get their signs. Subclasses implement `sample`."""
+    """A distribution over the signs of effects. Subclasses implement `sample`."""
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, subgraph: Subgraph) -> np.ndarray:
@@ -229,9 +229,9 @@ class BetaSigns(SignRule):
 @register
 @dataclass(frozen=True, kw_only=True)
 class NetworkSigns(BetaSigns):
-    """Signs of the network; unknown ones by the frequency of known positives. Without known signs: a Beta per gene.
+    """Published signs. Unknown ones are drawn with the frequency of known positives, or like `BetaSigns` without any.
 
-    The Beta is the paper's fit to the shares of activating effects per gene in E. coli.
+    The Beta distribution is the paper's fit to the fractions of activating effects per gene in E. coli.
     """
 
     a: float = 0.2588

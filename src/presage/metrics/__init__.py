@@ -1,16 +1,15 @@
-"""Judging a predicted graph: structure, ranking, calibration, and summaries over instances.
+"""Metrics of a predicted graph: structural distances, ranking, calibration, and summaries over instances.
 
-All d^2 ordered pairs count, as in the paper; a variable never causes itself, so the diagonal is certain (probability
-0, no edge). It leaves SHD, SID, precision, recall and F1 as they are, and shifts AUROC and ECE by a factor of about
-1 - 1/d towards the better.
+All d^2 ordered pairs count, as in the paper. The diagonal has probability 0 and no edges. It does not affect SHD, SID,
+precision, recall and F1, and it multiplies 1 - AUROC and ECE by about 1 - 1/d.
 """
 
 from presage.metrics.calibration import CalibrationCurve, calibration_curve, ece
 from presage.metrics.ranking import auprc, auprc_trapezoid, auroc
 from presage.metrics.structure import (
-    acyclic_guess,
+    acyclic_projection,
     f1,
-    favour,
+    orient_favourably,
     precision_recall_f1,
     shd,
     sid,
@@ -20,7 +19,7 @@ from presage.metrics.summary import Mean, evaluate, highlight, mean_and_error, w
 __all__ = [
     "CalibrationCurve",
     "Mean",
-    "acyclic_guess",
+    "acyclic_projection",
     "auprc",
     "auprc_trapezoid",
     "auroc",
@@ -28,9 +27,9 @@ __all__ = [
     "ece",
     "evaluate",
     "f1",
-    "favour",
     "highlight",
     "mean_and_error",
+    "orient_favourably",
     "precision_recall_f1",
     "shd",
     "sid",

@@ -1,4 +1,4 @@
-"""Whether an edge predicted with probability p is there in a share p of the cases."""
+"""Calibration: whether edges predicted with probability p exist in a fraction p of the cases."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from presage.errors import DataError
 __all__ = ["BINS", "CalibrationCurve", "calibration_curve", "ece"]
 
 BINS = 10
-"""Number of bins of the paper."""
+"""Number of bins in the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationCurve:
-    """One entry per bin: mean predicted probability, share of true edges, number of pairs. Empty bins hold NaN."""
+    """One entry per bin: mean predicted probability, fraction of true edges, number of pairs. Empty bins hold NaN."""
 
     predicted: np.ndarray
     empirical: np.ndarray
@@ -37,9 +37,9 @@ def calibration_curve(
     *,
     bins: int = BINS,
 ) -> CalibrationCurve:
-    """The curve of all pairs of one prediction, or of several predictions taken together (graphs may differ in size).
+    """Calibration curve of one prediction, or of several predictions pooled (graphs may differ in size).
 
-    Bin m holds probabilities from (m - 1) / bins up to, not including, m / bins; the last one includes 1.
+    Bin m holds probabilities in [(m - 1) / bins, m / bins); the last bin includes 1.
 
     >>> curve = calibration_curve(np.array([[0, 1], [0, 0]]), np.array([[0.0, 0.75], [0.25, 0.0]]), bins=2)
     >>> curve.count.tolist(), curve.empirical.tolist(), round(curve.ece, 4)
@@ -48,17 +48,17 @@ def calibration_curve(
     if bins < 1:
         raise DataError(f"the number of bins must be at least 1, not {bins!r}")
     truth = _flat(true_graphs) != 0
-    guess = _flat(probabilities)
-    if truth.shape != guess.shape or len(truth) == 0:
-        raise DataError("true graphs and predictions must be of the same sizes and not empty")
-    # Comparing with the edges themselves: guess * bins would round some probabilities into the next bin.
-    which = np.searchsorted(np.arange(1, bins) / bins, guess, side="right")
+    predicted = _flat(probabilities)
+    if truth.shape != predicted.shape or len(truth) == 0:
+        raise DataError("true graphs and predictions must have the same sizes and must not be empty")
+    # Compare with the bin edges: predicted * bins would round some probabilities into the next bin.
+    which = np.searchsorted(np.arange(1, bins) / bins, predicted, side="right")
     count = np.bincount(which, minlength=bins)
     filled = np.maximum(count, 1)
-    hidden = np.where(count > 0, 1.0, np.nan)
+    empty_is_nan = np.where(count > 0, 1.0, np.nan)
     return CalibrationCurve(
-        predicted=np.bincount(which, weights=guess, minlength=bins) / filled * hidden,
-        empirical=np.bincount(which, weights=truth, minlength=bins) / filled * hidden,
+        predicted=np.bincount(which, weights=predicted, minlength=bins) / filled * empty_is_nan,
+        empirical=np.bincount(which, weights=truth, minlength=bins) / filled * empty_is_nan,
         count=count,
     )
 
@@ -71,5 +71,5 @@ def ece(true_graph: np.ndarray, probabilities: np.ndarray, *, bins: int = BINS) 
 def _flat(matrices: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
     if isinstance(matrices, np.ndarray):
         return matrices.ravel().astype(np.float64)
-    parts = [np.asarray(matrix, dtype=np.float64).ravel() for matrix in matrices]
-    return np.concatenate(parts) if parts else np.empty(0)
+    arrays = [np.asarray(matrix, dtype=np.float64).ravel() for matrix in matrices]
+    return np.concatenate(arrays) if arrays else np.empty(0)

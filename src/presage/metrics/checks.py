@@ -1,4 +1,4 @@
-"""What graphs and probabilities must look like before they are compared."""
+"""Validation of graphs and probabilities."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["as_graph", "as_probabilities"]
 
 
 def as_graph(graph: Any, what: str = "true graph") -> np.ndarray:
-    """int8 [d, d] of 0 and 1, or a sentence about what is wrong. Self-loops are refused."""
+    """Validate a 0/1 adjacency matrix without self-loops: int8 [d, d], or `DataError`."""
     array = np.asarray(graph)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] == 0:
-        raise DataError(f"the {what} must be a square table, not of shape {array.shape}")
+        raise DataError(f"the {what} must be a square matrix, not of shape {array.shape}")
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
         raise DataError(f"the {what} must hold only 0 and 1 (row causes column)")
     if np.diagonal(array).any():
@@ -24,7 +24,7 @@ def as_graph(graph: Any, what: str = "true graph") -> np.ndarray:
 
 
 def as_probabilities(probabilities: Any, d: int) -> np.ndarray:
-    """float64 [d, d] between 0 and 1 with a diagonal of 0, as a copy, or a sentence about what is wrong."""
+    """Validate edge probabilities: a float64 copy [d, d] with zero diagonal, or `DataError`."""
     array = np.asarray(probabilities)
     if array.shape != (d, d):
         raise DataError(f"the true graph has {d} variables, but the prediction has shape {array.shape}")

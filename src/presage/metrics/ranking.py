@@ -1,4 +1,4 @@
-"""How well edge probabilities rank true edges above absent ones. NumPy only, so that training can call them often."""
+"""Ranking metrics: AUROC and AUPRC of edge probabilities. NumPy only, so that training can call them often."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["auprc", "auprc_trapezoid", "auroc"]
 
 
 def _steps(true_graph: np.ndarray, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Right and guessed edges at each distinct threshold, highest first, and the number of true edges."""
+    """True positives and predicted positives at each distinct threshold, highest first; number of true edges."""
     truth = np.asarray(true_graph).ravel() != 0
     score = np.asarray(probabilities, dtype=np.float64).ravel()
     order = np.argsort(-score, kind="stable")
@@ -20,44 +20,44 @@ def _steps(true_graph: np.ndarray, probabilities: np.ndarray) -> tuple[np.ndarra
 def auroc(true_graph: np.ndarray, probabilities: np.ndarray) -> float:
     """Probability that a true edge is ranked above an absent one (ties count half).
 
-    Without true edges or without absent ones nothing can be ranked; then it is 0.5, or 1 if an empty graph was
-    predicted with certainty.
+    If the graph is empty or complete, AUROC is undefined: the value is then 0.5, or 1 if an empty graph was predicted
+    with certainty.
     """
-    right, guessed, present = _steps(true_graph, probabilities)
-    absent = int(guessed[-1]) - present
+    correct, predicted, present = _steps(true_graph, probabilities)
+    absent = int(predicted[-1]) - present
     if present == 0 or absent == 0:
         return 1.0 if present == 0 and not np.any(probabilities) else 0.5
-    hits = np.concatenate([[0], right])
-    misses = np.concatenate([[0], guessed - right])
-    area = float((np.diff(misses) * (hits[1:] + hits[:-1])).sum()) / 2.0
+    true_positives = np.concatenate([[0], correct])
+    false_positives = np.concatenate([[0], predicted - correct])
+    area = float((np.diff(false_positives) * (true_positives[1:] + true_positives[:-1])).sum()) / 2.0
     return area / (present * absent)
 
 
 def auprc(true_graph: np.ndarray, probabilities: np.ndarray) -> float:
-    """Area under the precision-recall curve by steps (average precision): a constant guess gets the share of edges.
+    """Area under the precision-recall curve as average precision; a constant prediction scores the edge density.
 
     Without true edges it is 0, or 1 if an empty graph was predicted with certainty. An all-zero prediction of a graph
-    with edges ranks nothing and gets 0.
+    with edges scores 0.
     """
     return _area(true_graph, probabilities, trapezoid=False)
 
 
 def auprc_trapezoid(true_graph: np.ndarray, probabilities: np.ndarray) -> float:
-    """Area under the precision-recall curve with straight lines between its points.
+    """Area under the precision-recall curve with linear interpolation, as in the paper's public code.
 
-    Never far from `auprc` for fine probabilities, but too kind to coarse ones: a constant guess gets over one half.
-    It is the variant in the public software of the paper, kept for comparison.
+    It is close to `auprc` if probabilities have few ties and too optimistic otherwise: a constant prediction scores
+    over one half.
     """
     return _area(true_graph, probabilities, trapezoid=True)
 
 
 def _area(true_graph: np.ndarray, probabilities: np.ndarray, *, trapezoid: bool) -> float:
-    right, guessed, present = _steps(true_graph, probabilities)
-    empty_guess = not np.any(probabilities)
-    if present == 0 or empty_guess:
-        return float(present == 0 and empty_guess)
-    precision = right / guessed
-    gain = np.diff(np.concatenate([[0], right])) / present
+    correct, predicted, present = _steps(true_graph, probabilities)
+    predicts_nothing = not np.any(probabilities)
+    if present == 0 or predicts_nothing:
+        return float(present == 0 and predicts_nothing)
+    precision = correct / predicted
+    gain = np.diff(np.concatenate([[0], correct])) / present
     if trapezoid:
         precision = (precision + np.concatenate([[1.0], precision[:-1]])) / 2.0
     return float((gain * precision).sum())

@@ -1,4 +1,4 @@
-"""All metrics of one prediction, and how they are averaged and compared over instances."""
+"""All metrics of one prediction, and their averages and comparisons over instances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from presage.graphs.ops import is_acyclic
 from presage.metrics.calibration import ece
 from presage.metrics.checks import as_graph, as_probabilities
 from presage.metrics.ranking import auprc, auroc
-from presage.metrics.structure import favour, precision_recall_f1, shd, sid
+from presage.metrics.structure import orient_favourably, precision_recall_f1, shd, sid
 
 __all__ = ["Mean", "evaluate", "highlight", "mean_and_error", "welch_p_value"]
 
@@ -24,13 +24,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Every metric of one prediction: shd, sid, f1, precision, recall, auroc, auprc, ece, acyclic, edges.
 
-    true_graph: [d, d] of 0/1; probabilities: [d, d] between 0 and 1, row causes column; the diagonal is ignored.
-    SHD, SID, precision, recall, F1, `acyclic` and `edges` look at the edges above `threshold`. SID needs an acyclic
-    graph: a cyclic prediction is first made acyclic by `presage.graphs.ops.project_to_dag` on the probabilities.
-    A true graph with a cycle has no SID: it is NaN.
-    With equivalence_class=True the prediction is 0/1 with both entries set where an edge is undirected, and is
-    oriented as `favour` says: an undirected edge counts as right if the truth has it. Edge cases are the documented
-    ones of the single functions.
+    true_graph: [d, d] of 0/1; probabilities: [d, d] between 0 and 1, row causes column; the diagonal is ignored. SHD,
+    SID, precision, recall, F1, `acyclic` and `edges` use the edges above `threshold`. SID needs an acyclic graph: a
+    cyclic prediction is first made acyclic by `presage.graphs.ops.project_to_dag`, and a cyclic true graph gives NaN.
+    With equivalence_class=True the prediction is 0/1 with both entries set where an edge is undirected, and it is
+    oriented by `orient_favourably`: an undirected edge counts as correct if the true graph has it. Edge cases are
+    documented in the single functions.
 
     >>> import numpy as np
     >>> found = evaluate(np.array([[0, 1], [0, 0]]), np.array([[0.0, 0.9], [0.2, 0.0]]))
@@ -40,20 +39,20 @@ def evaluate(
     if not 0.0 <= threshold < 1.0:
         raise ConfigError(f"the threshold must be at least 0 and below 1, not {threshold!r}")
     truth = as_graph(true_graph)
-    guess = as_probabilities(probabilities, len(truth))
+    prediction = as_probabilities(probabilities, len(truth))
     if equivalence_class:
-        guess = favour(truth, as_graph(guess, "equivalence class")).astype(np.float64)
-    graph = (guess > threshold).astype(np.int8)
+        prediction = orient_favourably(truth, as_graph(prediction, "equivalence class")).astype(np.float64)
+    graph = (prediction > threshold).astype(np.int8)
     precision, recall, harmonic = precision_recall_f1(truth, graph)
     return {
         "shd": shd(truth, graph),
-        "sid": sid(truth, guess, threshold) if is_acyclic(truth) else math.nan,
+        "sid": sid(truth, prediction, threshold) if is_acyclic(truth) else math.nan,
         "f1": harmonic,
         "precision": precision,
         "recall": recall,
-        "auroc": auroc(truth, guess),
-        "auprc": auprc(truth, guess),
-        "ece": ece(truth, guess),
+        "auroc": auroc(truth, prediction),
+        "auprc": auprc(truth, prediction),
+        "ece": ece(truth, prediction),
         "acyclic": is_acyclic(graph),
         "edges": int(graph.sum()),
     }
@@ -61,7 +60,7 @@ def evaluate(
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """Mean over instances with its standard error; NaN values are left out and not counted."""
+    """Mean over instances with its standard error; NaN values are ignored."""
 
     mean: float
     error: float
@@ -69,7 +68,7 @@ class Mean:
 
 
 def mean_and_error(values: Sequence[float] | np.ndarray) -> Mean:
-    """Mean and standard error (sample deviation over the root of the count; NaN for fewer than two values).
+    """Mean and standard error (sample standard deviation / sqrt(count); NaN for fewer than two values).
 
     >>> mean_and_error([1.0, 2.0, 3.0, float("nan")])
     Mean(mean=2.0, error=0.5773502691896258, count=3)
@@ -84,7 +83,7 @@ def mean_and_error(values: Sequence[float] | np.ndarray) -> Mean:
 def welch_p_value(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
     """Two-sided p-value of the unequal variances t-test for equal means; NaN if either has fewer than two values.
 
-    Two samples without any spread have p 1 if they are equal and 0 if not.
+    If both samples have zero variance, p is 1 for equal means and 0 otherwise.
     """
     first, second = (np.asarray(v, dtype=np.float64) for v in (a, b))
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
@@ -94,18 +93,18 @@ def welch_p_value(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarr
     gap = float(first.mean() - second.mean())
     if one + two == 0.0:
         return float(gap == 0.0)
-    freedom = (one + two) ** 2 / (one**2 / (len(first) - 1) + two**2 / (len(second) - 1))
+    dof = (one + two) ** 2 / (one**2 / (len(first) - 1) + two**2 / (len(second) - 1))
     from scipy import special
 
     # Student's t through the incomplete beta function: scipy.stats takes a second to import.
     t2 = gap * gap / (one + two)
-    return float(special.betainc(freedom / 2.0, 0.5, freedom / (freedom + t2)))
+    return float(special.betainc(dof / 2.0, 0.5, dof / (dof + t2)))
 
 
 def highlight(
     samples: Mapping[str, Sequence[float] | np.ndarray], *, higher_is_better: bool, level: float = 0.95
 ) -> set[str]:
-    """Names to print in bold: the best mean, and those a Welch t-test cannot tell from it at this confidence level.
+    """Names to print in bold: the best mean, and all that a Welch t-test does not separate from it at this level.
 
     >>> sorted(highlight({"a": [1.0, 2.0, 3.0], "b": [2.0, 2.5, 2.8], "c": [90.0, 91.0, 92.0]}, higher_is_better=False))
     ['a', 'b']

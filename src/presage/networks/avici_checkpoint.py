@@ -1,11 +1,11 @@
-"""Public checkpoints of the original implementation, read into our axial network.
+"""Load public checkpoints of the original implementation into our axial network.
 
-A folder holds one `checkpoint_*.pkl` (the training state, parameters among it) and `kwargs.json` (the settings).
-The pickle is never run: see `inert_pickle`. JAX, Haiku and optax are not needed.
+A folder holds one `checkpoint_*.pkl` (the training state with the parameters) and `kwargs.json` (the configuration).
+The pickle is parsed, never executed: see `restricted_pickle`. JAX, Haiku and optax are not needed.
 
-The original norms the input of queries, keys and values separately. The three norms see the same values, so each
-differs only by a scale and an offset per channel, and these fold into the linear map behind it: the network that
-comes out computes the same function with one norm.
+The original applies separate layer norms to the inputs of queries, keys and values. The three norms see the same values
+and differ only in scale and offset per channel, which can be folded into the following linear layer. The resulting
+network computes the same function with one norm.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = ["read_avici_checkpoint"]
 Parameters = dict[str, dict[str, np.ndarray]]
 
 LARGEST_FILE = 2 << 30
-"""Published checkpoints are below 100 MB; a file of more than 2 GiB is something else."""
+"""Upper bound in bytes (2 GiB); published checkpoints are below 100 MB."""
 
 
 def read_avici_checkpoint(folder: str | os.PathLike[str], counts: bool = False) -> tuple[AxialNetwork, dict[str, Any]]:
-    """The network of a public checkpoint folder, and what is known about it.
+    """Load a public checkpoint folder: the network and a dict of metadata.
 
-    counts: whether the model was trained on counts; the folder does not say.
-    The second value holds `kind` ("real" or "counts"), `mask_diag` (True where a variable never causes itself: put 0
-    on the diagonal), `step`, `file` and `parameters`.
+    counts: whether the model was trained on counts; the checkpoint does not record it.
+    The metadata are `source`, `file`, `kind` ("real" or "counts"), `mask_diag` (True if the diagonal must be set to 0),
+    `step` and `parameters` (their number).
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -44,13 +44,13 @@ def read_avici_checkpoint(folder: str | os.PathLike[str], counts: bool = False) 
     files = sorted(folder.glob("checkpoint_*.pkl"))
     if not files:
         raise ModelFileError(f"the folder {str(folder)!r} holds no checkpoint_*.pkl")
-    file = files[-1]  # names carry the step with leading zeros: the last one is the newest
+    file = files[-1]  # names hold the zero-padded step, so the last one is the newest
     settings = _read_settings(folder / "kwargs.json")
     if file.stat().st_size > LARGEST_FILE:
         raise ModelFileError(f"{file.name} is larger than any public checkpoint (2 GiB); refused")
     state = read_pickle(file.read_bytes())
     parameters = _parameters(state)
-    # A file can refer to one array from many places; a network made of it would be larger than the file by any factor.
+    # A pickle can refer to one array many times; the network would then be arbitrarily larger than the file.
     if sum(array.nbytes for module in parameters.values() for array in module.values()) > file.stat().st_size:
         raise ModelFileError(f"{file.name} uses the same array more than once, for different parameters; refused")
     network_settings = settings.get("neural_net_kwargs", {})
@@ -72,33 +72,31 @@ def read_avici_checkpoint(folder: str | os.PathLike[str], counts: bool = False) 
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ModelFileError(f"the folder {str(path.parent)!r} holds no kwargs.json; it belongs to the model") from None
+        raise ModelFileError(
+            f"the folder {str(path.parent)!r} holds no kwargs.json, which a checkpoint needs"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"kwargs.json is not readable JSON: {error}") from error
-    nested = (
-        [settings.get(key, {}) for key in ("neural_net_kwargs", "inference_model_kwargs")] if _plain(settings) else []
-    )
-    if not nested or not all(_plain(part) for part in nested) or not _plain(nested[0].get("model_kwargs", {})):
+    valid = isinstance(settings, dict)
+    for key in ("neural_net_kwargs", "inference_model_kwargs"):
+        valid = valid and isinstance(settings.get(key, {}), dict)
+    if not valid or not isinstance(settings.get("neural_net_kwargs", {}).get("model_kwargs", {}), dict):
         raise ModelFileError("kwargs.json must hold objects: neural_net_kwargs and inference_model_kwargs")
     return settings
 
 
-def _plain(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
 def _parameters(state: Any) -> Parameters:
-    """The network's parameters within a training state: its first argument that is a dict of dicts of arrays."""
+    """The network parameters of a training state: its first entry that is a dict of dicts of arrays."""
     candidates = state.args if isinstance(state, Record) else [state]
     for value in candidates:
         if type(value) is dict and value and all(_is_module(module) for module in value.values()):
-            # Module names start with the name of the whole network, "BaseModel"; the rest is what identifies them.
+            # Module names start with the name of the network, "BaseModel"; the rest identifies the module.
             if len({str(name).partition("/")[0] for name in value}) != 1:
                 raise ModelFileError("the checkpoint holds parameters of more than one network")
             return {str(name).partition("/")[2]: module for name, module in value.items()}
-    raise ModelFileError("the checkpoint holds no network parameters where a training state has them")
+    raise ModelFileError("the checkpoint holds no network parameters in its training state")
 
 
 def _is_module(value: Any) -> bool:
@@ -113,11 +111,11 @@ def _step(state: Any) -> int | None:
 
 
 class _Source:
-    """Hands out parameters by name, checks their shapes, and knows which were never asked for."""
+    """Parameters by name; checks their shapes and tracks which have not been used."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
-        self.left = {(module, key) for module, arrays in parameters.items() for key in arrays}
+        self.unused = {(module, key) for module, arrays in parameters.items() for key in arrays}
 
     def take(self, module: str, key: str, *shape: int | None) -> Tensor:
         try:
@@ -129,11 +127,11 @@ class _Source:
             raise ModelFileError(f"the parameter {module}/{key} has shape {array.shape}; expected {wanted}")
         if array.dtype.kind != "f" or not np.isfinite(array).all():
             raise ModelFileError(f"the parameter {module}/{key} holds values that are not finite real numbers")
-        self.left.discard((module, key))
+        self.unused.discard((module, key))
         return torch.from_numpy(array.astype(np.float64))
 
     def linear(self, module: str, inputs: int, outputs: int | None = None) -> tuple[Tensor, Tensor]:
-        """Weight [out, in] and offset [out]; the original keeps [in, out]."""
+        """Weight [out, in] and bias [out]; the original stores [in, out]."""
         weight = self.take(module, "w", inputs, outputs)
         return weight.T, self.take(module, "b", weight.shape[1])
 
@@ -177,17 +175,17 @@ def _network(parameters: Parameters, settings: dict[str, Any]) -> AxialNetwork:
         put(f"head.{name}.1", source.linear(_numbered("linear", linears + offset), width, config.out_width))
     weights["head.log_scale"] = source.take("", "learned_temp", 1, 1, 1).reshape(())
     weights["head.bias"] = source.take("", "final_matrix_bias", 1, 1, 1).reshape(())
-    if source.left:
-        module, key = sorted(source.left)[0]
-        raise ModelFileError(f"the checkpoint holds the parameter {module}/{key}, which the network has no place for")
-    with torch.device("meta"):  # no starting weights are drawn: every one of them comes from the file
+    if source.unused:
+        module, key = sorted(source.unused)[0]
+        raise ModelFileError(f"the checkpoint holds the parameter {module}/{key}, which the network does not have")
+    with torch.device("meta"):  # skip initialisation: every weight comes from the file
         network = AxialNetwork(config)
     network.load_state_dict({name: value.float() for name, value in weights.items()}, assign=True)
     return network.eval()
 
 
 def _config(source: _Source, settings: dict[str, Any]) -> AxialConfig:
-    """Sizes from the arrays themselves, so that no number in the settings can claim more than the file holds."""
+    """Derive sizes from the arrays, so that the settings cannot claim more than the file holds."""
     blocks = sum(1 for name in source.parameters if name.endswith("/query"))
     if blocks < 2 or blocks % 2:
         raise ModelFileError(f"the checkpoint holds {blocks} attention modules; a network has an even number of them")

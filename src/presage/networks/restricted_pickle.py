@@ -1,12 +1,11 @@
-"""Reads the arrays out of a pickle without running it.
+"""Parse the arrays of a pickle without executing it.
 
-Python's own unpickler imports modules and calls what a file names. This reader does neither: it walks the opcodes
-with a small stack machine in which a name stays a name. The only things it can make are numbers, strings, bytes,
-tuples, lists, dicts, numpy arrays of plain numbers, and `Record`s, which merely remember what a class of a known
-package was given. Every opcode and every name outside a short list ends the reading with `ModelFileError`.
+Python's unpickler imports modules and calls the functions that a file names. This parser does neither: it interprets
+the opcodes with a small stack machine in which a global name is only a string. It can construct numbers, strings,
+bytes, tuples, lists, dicts, NumPy arrays of plain numbers, and `Record`s, which store the arguments passed to a class
+of a known package. Every other opcode or name raises `ModelFileError`.
 
-Memory is bounded by the file: arrays are views of bytes that stand in it, never sizes that it claims, and the number
-of steps is limited.
+Memory is bounded by the file size: arrays are views of bytes in the file, and the number of steps is limited.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from presage.errors import ModelFileError
 
 __all__ = ["Record", "read_pickle"]
 
-# Classes of these packages become records; what they would do in the original program never happens here.
+# Classes of these packages become records and are never imported.
 _INERT_PACKAGES = ("amortibs", "avici", "chex", "haiku", "jax", "jaxlib", "optax")
 _ARRAY_MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
 _PLAIN_DTYPE = re.compile(r"[<>=|]?([fiu][1248]|b1)")
@@ -34,12 +33,12 @@ _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _LITERALS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 _LITERALS |= {"BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
 _MARK = object()
-_MOST_STEPS = 1_000_000  # a full-size training state takes some 40 000
+_MAX_STEPS = 1_000_000  # a full-size training state takes some 40 000
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a file handed to a class: its name, the arguments, nothing else."""
+    """A class name and the arguments that the file passes to it."""
 
     name: str
     args: tuple[Any, ...]
@@ -47,7 +46,7 @@ class Record:
 
 @dataclass(frozen=True)
 class _Name:
-    """A module and an attribute that the file mentions. Never looked up."""
+    """A global name in the file. It is never resolved."""
 
     module: str
     attribute: str
@@ -73,7 +72,7 @@ class _Array:
 
 
 def read_pickle(data: bytes) -> Any:
-    """What a pickle of protocol 2 or later holds, as plain values, arrays and records.
+    """Parse a pickle of protocol 2 or later into plain values, arrays and records.
 
     >>> import pickle
     >>> read_pickle(pickle.dumps({"w": (1, 2.5, None)}))
@@ -84,7 +83,7 @@ def read_pickle(data: bytes) -> Any:
     except ModelFileError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError, UnicodeError) as error:
-        raise ModelFileError(f"the pickle is damaged or of a kind we do not read: {error}") from error
+        raise ModelFileError(f"the pickle is damaged or of an unsupported kind: {error}") from error
 
 
 class _Machine:
@@ -95,7 +94,7 @@ class _Machine:
     def run(self, data: bytes) -> Any:
         for step_number, (opcode, argument, position) in enumerate(pickletools.genops(io.BytesIO(data))):
             name = opcode.name
-            if step_number >= _MOST_STEPS:
+            if step_number >= _MAX_STEPS:
                 raise ModelFileError("the pickle takes more steps than any checkpoint does; refused")
             if name == "STOP":
                 if len(self.stack) != 1:
@@ -169,7 +168,7 @@ class _Machine:
     def _do_setitems(self, _: Any) -> None:
         self._store(self._since_mark())
 
-    # Names and what is made of them
+    # Names and construction
 
     def _do_global(self, argument: str) -> None:
         module, _, attribute = argument.partition(" ")
@@ -236,10 +235,10 @@ def _checked_name(module: Any, attribute: Any) -> _Name:
         raise ModelFileError("the pickle names something by values that are not strings; refused")
     name = _Name(module, attribute)
     allowed = name in _BUILDERS or (module, attribute) == ("numpy", "ndarray")
-    # A dot in the attribute would reach through an allowed class to anything that hangs on it.
+    # A dotted attribute could access anything reachable from an allowed class.
     inert = module.split(".")[0] in _INERT_PACKAGES and _IDENTIFIER.fullmatch(attribute)
     if not (allowed or inert):
-        raise ModelFileError(f"the pickle asks for {str(name)[:100]!r}, which is no part of a checkpoint; refused")
+        raise ModelFileError(f"the pickle asks for {str(name)[:100]!r}, which does not belong in a checkpoint; refused")
     return name
 
 
@@ -306,7 +305,7 @@ for _module in _ARRAY_MODULES:
 
 
 def _finished(value: Any) -> Any:
-    """Replace arrays under construction by arrays. A value that is shared is finished once, so nothing multiplies."""
+    """Replace arrays under construction by arrays. Shared values are converted once and stay shared."""
     done: dict[int, Any] = {}
 
     def finish(value: Any, depth: int) -> Any:
@@ -320,7 +319,7 @@ def _finished(value: Any) -> Any:
                 raise ModelFileError("the pickle holds an array without contents")
             result = value.value
         elif isinstance(value, (_Name, _DType)):
-            result = None  # names mean nothing on their own
+            result = None  # names carry no value
         elif isinstance(value, Record):
             result = Record(value.name, tuple(finish(item, depth + 1) for item in value.args))
         elif type(value) is tuple:

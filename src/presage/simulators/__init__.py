@@ -1,1 +1,1 @@
-"""Simulation: mechanisms, noise and interventions make data from a graph."""
+"""Simulators: mechanisms, noise, interventions and gene expression."""

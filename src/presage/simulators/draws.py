@@ -1,4 +1,4 @@
-"""Small draws that mechanisms, noises and interventions share."""
+"""Random draws shared by mechanisms, noise models and interventions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["check_range", "signed_uniform", "uniform"]
 
 
 def uniform(rng: np.random.Generator, range_: Range, size: int) -> np.ndarray:
-    """Numbers that are uniform on a range."""
+    """Uniform numbers [size] from a range."""
     return rng.uniform(range_[0], range_[1], size)
 
 
 def signed_uniform(rng: np.random.Generator, range_: Range, size: int) -> np.ndarray:
-    """The paper's U+-(a, b): uniform on (a, b), negated with probability one half."""
+    """The paper's U+-(a, b): uniform on (a, b) with a random sign."""
     low, high = range_
-    both = rng.uniform(-1.0, 1.0, size)  # its sign and its size are independent
+    both = rng.uniform(-1.0, 1.0, size)  # sign and absolute value are independent
     return np.copysign(low + (high - low) * np.abs(both), both)
 
 
 def check_range(low: float, high: float, where: str, least: float = -math.inf) -> None:
-    """Refuse a pair that is no range."""
+    """Raise `ConfigError` unless (low, high) is a finite range with low >= `least`."""
     if not (math.isfinite(low) and math.isfinite(high) and least <= low <= high):
         bound = "" if least == -math.inf else f" of at least {least:g}"
         raise ConfigError(f"{where} needs low <= high{bound}, not ({low}, {high})")

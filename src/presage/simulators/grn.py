@@ -1,10 +1,10 @@
-"""Stochastic gene expression with knockouts and knockdowns: the chemical Langevin equation near its steady state.
+"""Stochastic gene expression with knockouts and knockdowns: the chemical Langevin equation near steady state.
 
     dx = (P - l x) dt + z (sqrt(P) dW1 + sqrt(l x) dW2),   x >= 0
 
-P is b[j, c] for a gene without regulators in cell type c, else the sum over regulators i of |k_ij| A(x_i), with
-A(x) = x^g / (h_i^g + x^g) for an activating effect and 1 minus that for a repressing one. The two noises are
-independent, so each step adds one normal of variance z^2 (P + l x) dt: equal in law.
+P is b[j, c] for a gene without regulators in cell type c, otherwise the sum over regulators i of |k_ij| A(x_i), with
+the Hill function A(x) = x^g / (h_i^g + x^g) for an activating effect and 1 - A(x) for a repressing one. W1 and W2 are
+independent, so each step adds one normal variable of variance z^2 (P + l x) dt, which has the same distribution.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from presage.graphs.ops import topological_order
 from presage.graphs.regulatory import BetaSigns, SignRule, Subgraph
 from presage.simulators.draws import check_range
 
-__all__ = ["Dynamics", "Kinetics", "Layout", "design_cells", "simulate_expression"]
+__all__ = ["CellDesign", "Dynamics", "Kinetics", "design_cells", "simulate_expression"]
 
 HalfResponse = Literal["experiment", "wild_type"]
 Perturbation = Literal["knockout", "knockdown"]
@@ -29,27 +29,27 @@ Perturbation = Literal["knockout", "knockdown"]
 SNAPSHOT_STEPS = 15
 """Steps per cell of a cell type: m cells are snapshots of a window of 15 m steps."""
 WARM_STEPS = 10
-"""A regulator is stepped this many steps longer than the genes it acts on."""
-SETTLE_STEPS = 1000
-"""Steps of each of the two runs before the window when all genes are stepped at once."""
+"""Extra simulation steps of a regulator relative to its targets."""
+BURN_IN_STEPS = 1000
+"""Steps of each of the two burn-in runs when all genes are simulated together."""
 MEAN_FIELD_ROUNDS = 100
 HALF_RESPONSE_CELLS = 100
-"""Length, in cells per type, of the wild-type run that half responses are taken from."""
-CACHE = 2**20
-"""Bytes that the trajectories of one run should stay within, where experiments can be run in groups."""
-FILLED_LANES = 32
-"""Lanes (experiments times cell types) that fill the processor's vectors."""
-LONGEST = 2000
-"""Cells per cell type drawn from one trajectory; more come from further, independent ones, to bound memory."""
-FACTOR = {"knockout": 0.0, "knockdown": 0.5}
+"""Length, in cells per type, of the wild-type run that determines the half responses."""
+CACHE_BYTES = 2**20
+"""Target size of the trajectories of experiments that are simulated together."""
+MIN_LANES = 32
+"""Lanes (experiments times cell types) that use the full vector width of the processor."""
+MAX_CELLS_PER_TRAJECTORY = 2000
+"""Cells per cell type from one trajectory. Further cells come from independent ones, which bounds memory."""
+PRODUCTION_FACTOR = {"knockout": 0.0, "knockdown": 0.5}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kinetics:
-    """Numbers of one regulatory system. Row causes column.
+    """Kinetic parameters of one regulatory system. Row causes column.
 
-    strength: [d, d] signed, only read where the graph has an edge. basal: [d, C], only read for genes without
-    regulators. decay, noise, hill: numbers or [d] (hill of the regulator).
+    strength: [d, d] signed, used where the graph has an edge. basal: [d, C], used for genes without regulators. decay,
+    noise, hill: scalars or [d] (hill of the regulator).
     """
 
     strength: np.ndarray
@@ -74,8 +74,8 @@ class Kinetics:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layout:
-    """Which cell is what. target: [n] the perturbed gene or -1; cell_type: [n]."""
+class CellDesign:
+    """The experimental design. target: [n], the perturbed gene or -1; cell_type: [n]."""
 
     target: np.ndarray
     cell_type: np.ndarray
@@ -84,7 +84,7 @@ class Layout:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Dynamics(Component):
-    """A distribution over kinetics, and how they are simulated."""
+    """A distribution over kinetic parameters, and simulation settings."""
 
     cell_types: tuple[int, ...] = options(5)
     decay: tuple[float, ...] = options(0.7, 0.8, 0.9)
@@ -96,7 +96,7 @@ class Dynamics(Component):
     half_response: HalfResponse = "experiment"
     perturbation: Perturbation = "knockout"
     cyclic: bool = False
-    """Step all genes at once, so that graphs may have cycles; slower."""
+    """Simulate all genes together, which allows cyclic graphs but is slower."""
 
     def check(self) -> None:
         if min(self.cell_types) < 1 or any(number != int(number) for number in self.cell_types):
@@ -110,19 +110,19 @@ class Dynamics(Component):
         if not all(isinstance(rule, SignRule) for rule in self.signs):
             raise ConfigError("Dynamics.signs must hold sign rules, for example BetaSigns(a=1.0, b=1.0)")
         _check_choice("half_response", self.half_response, ("experiment", "wild_type"))
-        _check_choice("perturbation", self.perturbation, tuple(FACTOR))
+        _check_choice("perturbation", self.perturbation, tuple(PRODUCTION_FACTOR))
 
     def kinetics(self, rng: np.random.Generator, subgraph: Subgraph) -> Kinetics:
-        """Draw the options, then the numbers of one system."""
-        part, d = self.resolve(rng), len(subgraph.graph)
-        (least, most), (low, high) = part.only("strength"), part.only("basal")
-        strength = rng.uniform(least, most, size=(d, d)) * part.only("signs").sample(rng, subgraph)
+        """Resolve the options and sample the parameters of one system."""
+        resolved, d = self.resolve(rng), len(subgraph.graph)
+        (weakest, strongest), (low, high) = resolved.only("strength"), resolved.only("basal")
+        strength = rng.uniform(weakest, strongest, size=(d, d)) * resolved.only("signs").sample(rng, subgraph)
         return Kinetics(
             strength=strength,
-            basal=rng.uniform(low, high, size=(d, int(part.only("cell_types")))),
-            decay=part.only("decay"),
-            noise=part.only("noise"),
-            hill=part.only("hill"),
+            basal=rng.uniform(low, high, size=(d, int(resolved.only("cell_types")))),
+            decay=resolved.only("decay"),
+            noise=resolved.only("noise"),
+            hill=resolved.only("hill"),
         )
 
 
@@ -131,82 +131,82 @@ def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
         raise ConfigError(f"{name} must be one of {', '.join(known)}, not {value!r}")
 
 
-def design_cells(rng: np.random.Generator, *, d: int, cell_types: int, n: int, n_perturbed: int) -> Layout:
-    """n cells, the last n_perturbed with one perturbed gene each; targets and cell types in equal shares.
+def design_cells(rng: np.random.Generator, *, d: int, cell_types: int, n: int, n_perturbed: int) -> CellDesign:
+    """n cells, the last n_perturbed with one perturbed gene each; targets and cell types are balanced.
 
-    >>> layout = design_cells(np.random.default_rng(0), d=3, cell_types=2, n=10, n_perturbed=6)
-    >>> sorted(layout.target.tolist())
+    >>> design = design_cells(np.random.default_rng(0), d=3, cell_types=2, n=10, n_perturbed=6)
+    >>> sorted(design.target.tolist())
     [-1, -1, -1, -1, 0, 0, 1, 1, 2, 2]
     """
-    plain = n - n_perturbed
+    wild_type = n - n_perturbed
     target = np.full(n, -1, dtype=np.int64)
-    target[plain:] = np.resize(rng.permutation(d), n_perturbed)
+    target[wild_type:] = np.resize(rng.permutation(d), n_perturbed)
     types = rng.permutation(cell_types)
-    # Every turn over the targets moves each of them on to the next cell type.
-    turn, place = np.divmod(np.arange(n_perturbed), d)
-    number = np.concatenate([np.arange(plain), turn + place])
-    mixed = np.concatenate([rng.permutation(plain), plain + rng.permutation(n_perturbed)])
-    return Layout(target=target[mixed], cell_type=types[number % cell_types][mixed])
+    # Each pass over the targets assigns them to the next cell type.
+    round_, position = np.divmod(np.arange(n_perturbed), d)
+    index = np.concatenate([np.arange(wild_type), round_ + position])
+    order = np.concatenate([rng.permutation(wild_type), wild_type + rng.permutation(n_perturbed)])
+    return CellDesign(target=target[order], cell_type=types[index % cell_types][order])
 
 
 def simulate_expression(
     rng: np.random.Generator,
     graph: np.ndarray,
     kinetics: Kinetics,
-    layout: Layout,
+    design: CellDesign,
     *,
     half_response: HalfResponse = "experiment",
     perturbation: Perturbation = "knockout",
     cyclic: bool = False,
 ) -> np.ndarray:
-    """Clean expression [n, d] (float32) of the cells of a layout.
+    """Expression [n, d] (float32) of the cells of a design, before measurement noise.
 
-    All cells of one target (or of none) form an experiment: one trajectory per cell type, whose cells are snapshots
-    at random times of its last 15 m steps, m the most cells that a type has there. half_response: the mean of a
-    regulator over all cell types within each experiment, or once within the wild type.
+    All cells with the same target (or none) form an experiment with one trajectory per cell type. Its cells are
+    snapshots at random times of the last 15 m steps, where m is the largest number of cells per type. half_response:
+    the mean of a regulator over all cell types, computed in each experiment or once in the wild type.
 
-    Genes are stepped one after the other, each 10 steps longer than the genes it acts on, and effects arrive that much
-    later: so does the public code of the paper. cyclic: step all genes at once, without delays, so that the graph may
-    have cycles; slower.
+    Genes are simulated one after the other, regulators for 10 steps more than their targets, so effects are delayed by
+    that much, as in the paper's public code. cyclic: simulate all genes together and without delay, which allows cyclic
+    graphs but is slower.
     """
     _check_choice("half_response", half_response, ("experiment", "wild_type"))
-    _check_choice("perturbation", perturbation, tuple(FACTOR))
+    _check_choice("perturbation", perturbation, tuple(PRODUCTION_FACTOR))
     d, cell_types = np.shape(kinetics.basal)
     if np.shape(graph) != (d, d):
         raise ConfigError(f"the graph has shape {np.shape(graph)}, but the kinetics are those of {d} genes")
-    if len(layout.cell_type) and not 0 <= layout.cell_type.min() <= layout.cell_type.max() < cell_types:
+    if len(design.cell_type) and not 0 <= design.cell_type.min() <= design.cell_type.max() < cell_types:
         raise ConfigError(f"cell types must lie between 0 and {cell_types - 1}")
-    if len(layout.target) != len(layout.cell_type) or (len(layout.target) and layout.target.max() >= d):
-        raise ConfigError(f"a layout needs one target (-1 to {d - 1}) and one cell type for each cell")
+    if len(design.target) != len(design.cell_type) or (len(design.target) and design.target.max() >= d):
+        raise ConfigError(f"a design needs one target (-1 to {d - 1}) and one cell type for each cell")
     system = _System(rng, graph, kinetics, cyclic)
-    out = np.empty((len(layout.target), d), dtype=np.float32)
+    out = np.empty((len(design.target), d), dtype=np.float32)
     half = None
     if half_response == "wild_type":
         _, means = system.run(np.ones((1, d)), HALF_RESPONSE_CELLS, np.empty(0, dtype=np.int64), None)
         half = means[:, 0]
-    plain = np.flatnonzero(layout.target < 0)
-    for part in np.array_split(plain, max(1, math.ceil(len(plain) / (LONGEST * cell_types)))):
-        if len(part):
-            lane = layout.cell_type[part]
-            out[part], _ = system.run(np.ones((1, d)), int(np.bincount(lane).max()), lane, half)
-    touched = np.flatnonzero(layout.target >= 0)
-    targets, experiment = np.unique(layout.target[touched], return_inverse=True)
+    wild_type = np.flatnonzero(design.target < 0)
+    for chunk in np.array_split(wild_type, max(1, math.ceil(len(wild_type) / (MAX_CELLS_PER_TRAJECTORY * cell_types)))):
+        if len(chunk):
+            lane = design.cell_type[chunk]
+            out[chunk], _ = system.run(np.ones((1, d)), int(np.bincount(lane).max()), lane, half)
+    perturbed = np.flatnonzero(design.target >= 0)
+    targets, experiment = np.unique(design.target[perturbed], return_inverse=True)
     if len(targets):
-        most = int(np.bincount(experiment * cell_types + layout.cell_type[touched]).max())
-        block = system.experiments_at_once(most)
+        max_cells = int(np.bincount(experiment * cell_types + design.cell_type[perturbed]).max())
+        block = system.experiments_at_once(max_cells)
         for first in range(0, len(targets), block):
             chosen = targets[first : first + block]
             factor = np.ones((len(chosen), d))
-            factor[np.arange(len(chosen)), chosen] = FACTOR[perturbation]
+            factor[np.arange(len(chosen)), chosen] = PRODUCTION_FACTOR[perturbation]
             here = (experiment >= first) & (experiment < first + block)
-            rows = touched[here]
-            lane = (experiment[here] - first) * cell_types + layout.cell_type[rows]
-            out[rows], _ = system.run(factor, most, lane, half)
+            rows = perturbed[here]
+            lane = (experiment[here] - first) * cell_types + design.cell_type[rows]
+            out[rows], _ = system.run(factor, max_cells, lane, half)
     return out
 
 
 class _System:
-    """Arrays the compiled code takes, and calls to it."""
+    """Inputs of the compiled code, and calls to it."""
 
     def __init__(self, rng: np.random.Generator, graph: np.ndarray, kinetics: Kinetics, cyclic: bool) -> None:
         from presage.simulators import langevin  # here, because numba is slow to load
@@ -215,6 +215,7 @@ class _System:
         self.rng, self.compiled, self.cyclic = rng, langevin, cyclic
         self.state = rng.integers(0, 2**64, size=(2, STREAMS), dtype=np.uint64)
         graph = np.asarray(graph) != 0
+        self.cell_types: int
         d, self.cell_types = np.shape(kinetics.basal)
         self.order = np.arange(d) if cyclic else topological_order(graph)
         targets, self.parents = np.nonzero(graph.T)
@@ -229,17 +230,18 @@ class _System:
         self.dt = kinetics.dt
 
     def experiments_at_once(self, cells: int) -> int:
-        """As many experiments as keep the working memory within the processor's cache, or at least fill its vectors."""
+        """Number of experiments that fit into the processor's cache, and at least enough to fill its vector units."""
         steps = SNAPSHOT_STEPS * cells + WARM_STEPS * (0 if self.height is None else int(self.height.max()))
         bytes_each = 4 * steps * self.cell_types * len(self.basal)
-        return max(1, CACHE // bytes_each, math.ceil(FILLED_LANES / self.cell_types))
+        return max(1, CACHE_BYTES // bytes_each, math.ceil(MIN_LANES / self.cell_types))
 
     def run(
         self, factor: np.ndarray, cells: int, lane: np.ndarray, half: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Expression [m, d] of cells given by their lanes, and means per experiment [d, E].
 
-        factor: [E, d] multiplies production. cells: the most cells in one lane. half: [d], or None for the means.
+        factor: [E, d] multiplies production. cells: the largest number of cells per lane. half: [d], or None to use the
+        means.
         """
         steps, kinds, d = SNAPSHOT_STEPS * cells, self.cell_types, len(self.basal)
         lanes = len(factor) * kinds
@@ -265,19 +267,19 @@ class _System:
                 snapshot,
             )
             return expression.T, means
-        # All genes at once: half responses of the noiseless steady state, then of a run that settles, serve the rest.
+        # Half responses come from the noiseless steady state first, then from the burn-in runs.
         rates = (self.decay, self.noise, self.hill)
         start = self.compiled.mean_field(*edges, self.decay, self.hill, given, kinds, MEAN_FIELD_ROUNDS)
         response = self._half(start, given)
-        for length, taken in ((SETTLE_STEPS, snapshot[:0]), (SETTLE_STEPS, snapshot[:0]), (steps, snapshot)):
+        for length, cells_at in ((BURN_IN_STEPS, snapshot[:0]), (BURN_IN_STEPS, snapshot[:0]), (steps, snapshot)):
             expression, lane_mean, start = self.compiled.run_together(
-                self.state, *edges, *rates, response, start, length, self.dt, taken
+                self.state, *edges, *rates, response, start, length, self.dt, cells_at
             )
             response = self._half(lane_mean, given)
         return expression.T, lane_mean.reshape(d, -1, kinds).mean(axis=2)
 
     def _half(self, lane_mean: np.ndarray, given: np.ndarray) -> np.ndarray:
-        """Half response of every lane [d, E * C]: given, or the mean of its experiment."""
+        """Half response of every lane [d, E * C]: as given, or the mean of its experiment."""
         d, lanes = lane_mean.shape
         by_experiment = lane_mean.reshape(d, -1, self.cell_types).mean(axis=2)
         response = given if given.size else np.repeat(by_experiment, self.cell_types, axis=1)

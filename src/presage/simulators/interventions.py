@@ -1,4 +1,4 @@
-"""Which rows are interventional, on which targets, with which values, and how firmly targets are held there."""
+"""Interventions: which rows are interventional, on which targets, with which values, hard or soft."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Interventions", "assign_targets"]
 @register
 @dataclass(frozen=True, kw_only=True)
 class Interventions(Component):
-    """Interventions on single variables: a random share of the variables are targets.
+    """Single-variable interventions; a random share of the variables are targets.
 
-    A target becomes `softness` times what it would have been, plus a value: with 0 it is set (a hard intervention, the
-    paper's), with 1 it is shifted, in between it is held loosely. Each target has its own `softness`.
+    A target becomes `softness` times its unperturbed value plus the intervention value. Softness 0 is a hard
+    intervention, as in the paper; 1 is a shift intervention. Each target draws its own softness.
     """
 
     share: float = 0.5
@@ -29,35 +29,35 @@ class Interventions(Component):
 
     def check(self) -> None:
         if not 0.0 < self.share <= 1.0:
-            raise ConfigError(f"Interventions.share must lie above 0 and at most at 1, not {self.share!r}")
+            raise ConfigError(f"Interventions.share must be above 0 and at most 1, not {self.share!r}")
         for low, high in self.values:
             check_range(low, high, "Interventions.values", least=0.0)
         for low, high in self.softness:
             check_range(low, high, "Interventions.softness", least=0.0)
             if high > 1.0:
-                raise ConfigError(f"Interventions.softness is a share of at most 1, not {high:g}")
+                raise ConfigError(f"Interventions.softness must be at most 1, not {high:g}")
 
     def sample(
         self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mask [n, d] (the last n_interventional rows), the values set there [n, d], and `softness` [d]."""
+        """Mask [n, d] (True in the last n_interventional rows only), intervention values [n, d], softness [d]."""
         softness = np.zeros(d)
         mask = np.zeros((n, d), dtype=bool)
         values = np.zeros((n, d))
         if n_interventional:
-            # Rounded first: 0.1 * 30 is a little more than 3 in floating point.
+            # Round first: 0.1 * 30 exceeds 3 in floating point.
             targets = rng.permutation(d)[: math.ceil(round(self.share * d, 9))]
             rows = np.arange(n - n_interventional, n)
             columns = assign_targets(rng, targets, n_interventional)
             mask[rows, columns] = True
-            settled = self.resolve(rng)
-            values[rows, columns] = signed_uniform(rng, settled.only("values"), n_interventional)
-            loose = settled.only("softness")
-            if loose != (0.0, 0.0):  # nothing is drawn for hard ones: seeds stay what they were
-                softness[targets] = uniform(rng, loose, len(targets))
+            resolved = self.resolve(rng)
+            values[rows, columns] = signed_uniform(rng, resolved.only("values"), n_interventional)
+            softness_range = resolved.only("softness")
+            if softness_range != (0.0, 0.0):  # hard interventions draw nothing, which keeps their seeds stable
+                softness[targets] = uniform(rng, softness_range, len(targets))
         return mask, values, softness
 
 
 def assign_targets(rng: np.random.Generator, targets: np.ndarray, rows: int) -> np.ndarray:
-    """A target for each row, in shares as equal as they can be, in random order."""
+    """A target for each row: balanced counts, in random order."""
     return rng.permutation(np.resize(rng.permutation(targets), rows))

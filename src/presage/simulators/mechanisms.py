@@ -1,6 +1,6 @@
 """Causal mechanisms f_j: how a variable depends on its parents, before noise.
 
-A mechanism of your own is a frozen dataclass with one method, `function`; see docs/simulate.md.
+A custom mechanism is a frozen dataclass with one method, `function`; see docs/simulate.md.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Function = Callable[[np.ndarray], np.ndarray]
 """Maps the values of the parents [n, p] to [n]."""
 
 FEATURES = 100  # M of the paper
-TURN = 2.0 * math.pi
-LARGE = 1e8  # sum of squares below which every value stays under 1e4
+TWO_PI = 2.0 * math.pi
+LARGE = 1e8  # if the sum of squares is below this, every value is below 1e4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +33,10 @@ class Mechanism(Component, ABC):
 
     @abstractmethod
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
-        """Draw the function of one variable: [n, n_parents] -> [n]. Parents may number 0."""
+        """Sample the function of one variable: [n, n_parents] -> [n]; n_parents may be 0."""
 
     def functions(self, rng: np.random.Generator, n_parents: Sequence[int]) -> list[Function]:
-        """Draw the functions of all variables; worth overriding only where drawing them together is faster."""
+        """Sample the functions of all variables. Override where sampling them together is faster."""
         return [self.function(rng, count) for count in n_parents]
 
 
@@ -73,7 +73,7 @@ def _affine(weights: np.ndarray, bias: float) -> Function:
 @register
 @dataclass(frozen=True, kw_only=True)
 class RandomFourier(Mechanism):
-    """Draws from a Gaussian process with squared exponential kernel, by random Fourier features (M = 100)."""
+    """Samples of a Gaussian process with squared exponential kernel, by random Fourier features (M = 100)."""
 
     length_scale: tuple[Range, ...] = options((7.0, 10.0))
     output_scale: tuple[Range, ...] = options((10.0, 20.0))
@@ -104,23 +104,23 @@ def random_fourier_functions(
     output_scale: np.ndarray,
     bias: np.ndarray,
 ) -> list[Function]:
-    """Function draws b + c sqrt(2 / M) sum_m alpha_m cos(omega_m . x / l + delta_m), one per entry of `n_parents`.
+    """Functions b + c sqrt(2 / M) sum_m alpha_m cos(omega_m . x / l + delta_m), one per entry of `n_parents`.
 
-    The cosines are the whole cost of the domain; in single precision NumPy computes them with vector instructions,
-    and their error is far below that of M features standing in for a Gaussian process. Without parents the function
-    is a constant, drawn from the same process.
+    The cosines dominate the cost of simulation. NumPy vectorises them in single precision, whose error is far below
+    that of approximating a Gaussian process by M features. Without parents the function is a constant sampled from the
+    same process.
     """
     d, edges = len(n_parents), sum(n_parents)
     normal = rng.standard_normal((edges + d, FEATURES), dtype=np.float32)
     alpha = normal[edges:]
     alpha *= (output_scale * math.sqrt(2.0 / FEATURES)).astype(np.float32)[:, None]
-    # wave [p + 1, M] of each function: the frequencies omega / l, then the phases delta, which meet inputs of 1.
+    # wave [p + 1, M] of each function: the frequencies omega / l, then the phases delta, multiplied by inputs of 1.
     ends = np.cumsum(n_parents) + np.arange(1, d + 1)
     is_phase = np.zeros(edges + d, dtype=bool)
     is_phase[ends - 1] = True
     wave = np.empty_like(normal)
     wave[~is_phase] = normal[:edges] * np.repeat((1.0 / length_scale).astype(np.float32), n_parents)[:, None]
-    wave[is_phase] = rng.random((d, FEATURES), dtype=np.float32) * np.float32(TURN)
+    wave[is_phase] = rng.random((d, FEATURES), dtype=np.float32) * np.float32(TWO_PI)
     return [
         _wave_sum(wave[end - count - 1 : end], *rest)
         for count, end, *rest in zip(n_parents, ends.tolist(), alpha, bias, strict=True)
@@ -139,10 +139,11 @@ def _wave_sum(wave: np.ndarray, alpha: np.ndarray, bias: np.float64) -> Function
             inputs[-1] = 1.0
             phase = wave.T @ inputs  # [M, n]
         else:
-            # Heavy tails reach where single precision cannot resolve a turn: reduce the phase in double precision.
-            turns = wave[:-1].T.astype(np.float64) @ values / TURN
-            phase = ((turns - np.rint(turns)) * TURN).astype(np.float32) + wave[-1][:, None]  # [M, n]
+            # Single precision cannot resolve the phase of very large inputs: reduce it modulo 2 pi in double precision.
+            cycles = wave[:-1].T.astype(np.float64) @ values / TWO_PI
+            phase = ((cycles - np.rint(cycles)) * TWO_PI).astype(np.float32) + wave[-1][:, None]  # [M, n]
         np.cos(phase, out=phase)
-        return alpha @ phase + bias  # the sum in single, the result in double precision
+        total: np.ndarray = alpha @ phase + bias  # the sum in single, the result in double precision
+        return total
 
     return evaluate

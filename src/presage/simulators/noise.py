@@ -1,6 +1,6 @@
-"""Noise: a family (Gaussian, Laplace, Cauchy) times a scale that is constant or depends on the parents.
+"""Noise models: a family (Gaussian, Laplace, Cauchy) and a scale that is constant or depends on the parents.
 
-A noise of your own is a frozen dataclass with one method, `sampler`; see docs/simulate.md.
+A custom noise model is a frozen dataclass with one method, `sampler`; see docs/simulate.md.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Noise(Component, ABC):
 
     @abstractmethod
     def sampler(self, rng: np.random.Generator, n_parents: int) -> Sampler:
-        """Draw how one variable's noise is made: (rng, parents [n, p]) -> [n]."""
+        """Sample the noise distribution of one variable as a function (rng, parents [n, p]) -> [n]."""
 
     def samplers(self, rng: np.random.Generator, n_parents: Sequence[int]) -> list[Sampler]:
-        """Draw the samplers of all variables; worth overriding only where drawing them together is faster."""
+        """Sample the noise distributions of all variables. Override where sampling them together is faster."""
         return [self.sampler(rng, count) for count in n_parents]
 
 
@@ -54,7 +54,7 @@ def _check_families(families: tuple[str, ...], where: str) -> None:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Homoscedastic(Noise):
-    """Noise of constant scale, drawn for each variable from a uniform distribution."""
+    """Noise of constant scale; each variable draws its scale uniformly from the range."""
 
     family: tuple[Family, ...] = options("gaussian")
     scale: tuple[Range, ...] = options((0.2, 2.0))
@@ -86,8 +86,8 @@ def _constant(standard: Standard, scale: float) -> Sampler:
 class Heteroscedastic(Noise):
     """Noise whose squared scale is softplus of a random Fourier function of the parents.
 
-    The paper's table gives softplus as sigma squared, its text as the scale itself; the public code follows the table,
-    and so do we.
+    The paper's table defines softplus as sigma squared, its text as sigma. We follow the table, as the public code
+    does.
     """
 
     family: tuple[Family, ...] = options("laplace", "cauchy")

@@ -20,9 +20,9 @@ def sample_scm(
     values: np.ndarray,
     softness: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Values [n, d] of x_j = f_j(parents) + noise_j, with x_j = values where `mask` says it is intervened on.
+    """Sample x [n, d] with x_j = f_j(parents) + noise_j, and x_j = softness_j x_j + values_j where `mask` is True.
 
-    softness: how much of what x_j would have been is added there, for each variable [d]; nothing, unless given.
+    mask: bool [n, d]; values: [n, d]; softness: [d] between 0 and 1. Without softness all interventions are hard.
     """
     n, d = mask.shape
     order = topological_order(graph).tolist()
@@ -32,21 +32,21 @@ def sample_scm(
     n_parents = [len(parents[j]) for j in order]
     functions = mechanism.functions(rng, n_parents)
     samplers = noise.samplers(rng, n_parents)
-    forced = _forced_rows(mask)
-    columns = np.empty((d, n))  # one contiguous row per variable while sampling
+    intervened = _intervened_rows(mask)
+    columns = np.empty((d, n))  # transposed, so that each variable is contiguous while sampling
     for j, function, draw in zip(order, functions, samplers, strict=True):
         inputs = columns.take(parents[j], axis=0).T  # [n, p]
         column = columns[j]
         np.add(function(inputs), draw(rng, inputs), out=column)
-        if j in forced:
-            rows = forced[j]
+        if j in intervened:
+            rows = intervened[j]
             column[rows] = values[rows, j] + (
                 softness[j] * column[rows] if softness is not None and softness[j] else 0.0
             )
     return np.ascontiguousarray(columns.T)
 
 
-def _forced_rows(mask: np.ndarray) -> dict[int, np.ndarray]:
-    """Rows in which a variable is intervened on, for the variables that are so anywhere."""
+def _intervened_rows(mask: np.ndarray) -> dict[int, np.ndarray]:
+    """Interventional rows of every variable that is intervened on at least once."""
     rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1])
     return {j: rows[columns == j] for j in set(columns.tolist())}

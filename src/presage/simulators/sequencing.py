@@ -1,4 +1,4 @@
-"""What a sequencing platform makes of clean expression: outlier genes, library size, dropout, counts."""
+"""Measurement noise of sequencing platforms: outlier genes, library size, dropout, counts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["PLATFORMS", "Platform", "counts", "dropout", "library_size", "outlie
 class Platform(Component):
     """Measurement noise of a platform; the steps run in the order of the fields.
 
-    outlier_share, outlier_mu, outlier_sigma: each gene is an outlier with this probability, by a log-normal factor.
-    library_mu, library_sigma: the total of each cell is log-normal.
-    dropout_percentile, dropout_steepness: a value is kept with probability sigmoid(steepness * (log(1 + x) - q)),
-    q the percentile of log(1 + x) over the dataset.
+    outlier_share, outlier_mu, outlier_sigma: each gene is an outlier with probability outlier_share; outliers are
+    multiplied by a log-normal factor. library_mu, library_sigma: the total count of each cell is log-normal.
+    dropout_percentile, dropout_steepness: a value is kept with probability sigmoid(steepness * (log(1 + x) - q)), q the
+    percentile of log(1 + x) over the dataset.
     """
 
     name: str = "custom"
@@ -45,51 +45,55 @@ class Platform(Component):
             raise ConfigError("Platform.library_mu is the logarithm of the counts per cell; it must be at most 27")
 
     def measure(self, rng: np.random.Generator, clean: np.ndarray) -> np.ndarray:
-        """Draw the options, then counts [n, d] (whole numbers as float64) from clean expression [n, d]."""
-        part = self.resolve(rng)
-        x = outlier_genes(rng, clean, part.only("outlier_share"), part.only("outlier_mu"), part.only("outlier_sigma"))
-        x = library_size(rng, x, part.only("library_mu"), part.only("library_sigma"))
-        x = dropout(rng, x, part.only("dropout_percentile"), part.only("dropout_steepness"))
+        """Resolve the options and sample counts [n, d] (integers as float64) from clean expression [n, d]."""
+        resolved = self.resolve(rng)
+        x = outlier_genes(
+            rng, clean, resolved.only("outlier_share"), resolved.only("outlier_mu"), resolved.only("outlier_sigma")
+        )
+        x = library_size(rng, x, resolved.only("library_mu"), resolved.only("library_sigma"))
+        x = dropout(rng, x, resolved.only("dropout_percentile"), resolved.only("dropout_steepness"))
         return counts(rng, x)
 
 
 def outlier_genes(rng: np.random.Generator, x: np.ndarray, share: float, mu: float, sigma: float) -> np.ndarray:
-    """Each gene with probability `share` times LogNormal(mu, sigma), the same in all cells."""
+    """Multiply each gene, with probability `share`, by a LogNormal(mu, sigma) factor, the same in all cells."""
     d = x.shape[1]
     factor = np.where(rng.random(d) < share, rng.lognormal(mu, sigma, d), 1.0)
-    return x * factor
+    outliers: np.ndarray = x * factor
+    return outliers
 
 
 def library_size(rng: np.random.Generator, x: np.ndarray, mu: float, sigma: float) -> np.ndarray:
-    """Each cell scaled so that its total is LogNormal(mu, sigma); an empty cell stays empty."""
+    """Scale each cell so that its total is LogNormal(mu, sigma); empty cells stay empty."""
     total = x.sum(axis=1, keepdims=True, dtype=np.float64)
-    return x * (rng.lognormal(mu, sigma, total.shape) / np.where(total > 0, total, 1.0))
+    scaled: np.ndarray = x * (rng.lognormal(mu, sigma, total.shape) / np.where(total > 0, total, 1.0))
+    return scaled
 
 
 def dropout(rng: np.random.Generator, x: np.ndarray, percentile: float, steepness: float) -> np.ndarray:
-    """Values kept with probability sigmoid(steepness * (log(1 + x) - q)), q the percentile of log(1 + x)."""
+    """Keep values with probability sigmoid(steepness * (log(1 + x) - q)), q the percentile of log(1 + x)."""
     if x.size == 0:
-        return x.copy()
-    # Chances need no more than float32, whose logarithms and exponentials NumPy computes several at a time.
+        return np.array(x)
+    # float32 is precise enough for probabilities, and NumPy vectorises its logarithms and exponentials.
     level = np.log(1.0 + x.astype(np.float32))
     below = np.float32(steepness) * (np.float32(np.percentile(level, percentile)) - level)
-    odds = np.exp(np.minimum(below, np.float32(80.0)))  # of losing against keeping; beyond that float32 overflows
+    odds = np.exp(np.minimum(below, np.float32(80.0)))  # of dropping versus keeping; clipped before float32 overflows
     kept = rng.random(x.shape, dtype=np.float32) * (1.0 + odds) < 1.0
     return np.where(kept, x, 0.0)
 
 
 def counts(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Poisson counts of mean x, as float64."""
+    """Poisson counts with mean x, as float64."""
     observed = np.zeros(x.shape)
-    present = x > 0  # most values are dropped: draw only for the others
+    present = x > 0  # most values are zero: sample only the others
     observed[present] = rng.poisson(x[present])
     return observed
 
 
 # The paper's table for the GRN domain, after the calibrations published with SERGIO.
 PLATFORMS: dict[str, Platform] = {
-    part.name: part
-    for part in (
+    platform.name: platform
+    for platform in (
         Platform(
             name="10x-chromium",
             outlier_mu=(3.0, 5.0),

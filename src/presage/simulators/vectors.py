@@ -1,7 +1,7 @@
-"""Compiled float32 arithmetic that becomes vector code: log2, exp2, and many normals at once.
+"""Compiled float32 arithmetic that the compiler vectorises: log2, exp2 and blocks of normal variables.
 
-Numba ships no vector versions of log, exp, sin and cos; the short polynomials here take their place. Imported only
-by other compiled modules: numba is slow to load.
+Numba has no vectorised log, exp, sin and cos; short polynomials replace them. Only other compiled modules import this
+one, because numba is slow to load.
 """
 
 # mypy: disable-error-code="no-untyped-def, call-arg"
@@ -18,19 +18,19 @@ from numba.extending import intrinsic
 __all__ = ["STREAMS", "compiled", "exp2", "log2", "padded", "standard_normals"]
 
 STREAMS = 16
-"""Parallel random streams; a multiple of the widest vector of today's processors."""
+"""Parallel random streams; a multiple of the widest vector registers in use."""
 
-# error_model: a division that could raise keeps a loop from becoming vector code.
+# error_model: a division that could raise would prevent vectorisation.
 _cached: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 _uncached: Any = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 _inlined: Any = njit(inline="always")
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile at the first call and keep the result on disk; where nothing can be written, in every process anew."""
+    """Compile at the first call and cache on disk; without a writable cache, compile in every process."""
     try:
         return _cached(function)
-    except RuntimeError:  # numba found neither the package folder nor a user cache to write to
+    except RuntimeError:  # numba found no writable cache folder
         return _uncached(function)
 
 
@@ -120,7 +120,7 @@ def _sine(q):
 
 @compiled
 def _words(state, out):
-    """Fill `out` (uint64, length a multiple of STREAMS) from generators of the kind xoroshiro128+, side by side."""
+    """Fill `out` (uint64, length a multiple of STREAMS) from parallel xoroshiro128+ generators."""
     first, second = state[0], state[1]
     for block in range(0, out.size, STREAMS):
         for w in range(STREAMS):
@@ -148,15 +148,15 @@ def _box_muller(words, out):
 
 @compiled
 def standard_normals(state, out):
-    """Fill `out` (float32, length a multiple of 2 * STREAMS) with normals; `state` (uint64 [2, STREAMS]) moves on."""
+    """Fill `out` (float32, length a multiple of 2 * STREAMS) with normals and advance `state` (uint64 [2, STREAMS])."""
     words = np.empty(_CHUNK // 2, dtype=np.uint64)
     for first in range(0, out.size, _CHUNK):
-        part = out[first : first + _CHUNK]
-        _words(state, words[: part.size // 2])
-        _box_muller(words.view(np.int32), part)
+        chunk = out[first : first + _CHUNK]
+        _words(state, words[: chunk.size // 2])
+        _box_muller(words.view(np.int32), chunk)
 
 
 @compiled
 def padded(size):
-    """The next length that `standard_normals` takes."""
+    """The smallest length of at least `size` that `standard_normals` accepts."""
     return ((size + 2 * STREAMS - 1) // (2 * STREAMS)) * (2 * STREAMS)

@@ -9,7 +9,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.mechanisms_general import log_uniform
+from presage.simulators.draws import log_uniform
 from presage.simulators.nodes import Counts, Cuts
 
 __all__ = ["ColumnKinds", "KindPlan"]

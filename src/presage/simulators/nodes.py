@@ -105,6 +105,7 @@ class NumericNode:
         self.environment = environment
         self.centre, self.gain = 0.0, 1.0
         self.mean, self.inverse_sd = 0.0, 1.0
+        self.shift_unit = 1.0  # environments shift by multiples of the standard deviation
         self.flat = False
 
     def evaluate(self, values: np.ndarray, rows: Rows, fit: int = 0) -> np.ndarray:
@@ -125,8 +126,10 @@ class NumericNode:
             result = noise
         if masks:
             result = result.copy() if result is noise else result
+            if fit:
+                self.shift_unit = moments(result[:fit])[1]
             for change, mask in masks:
-                result[mask] = result[mask] * change.factor + change.shift
+                result[mask] = result[mask] * change.factor + change.shift * self.shift_unit
         if self.scale is None or self.output is not None:
             if fit:
                 self.mean, sd = moments(result[:fit])
@@ -155,7 +158,8 @@ class NumericNode:
         if self.form == "multiplicative":
             # The offset keeps most values on one side of zero; the spread of the factor follows from the share.
             sigma = min(math.sqrt(math.log1p((1.0 - self.explained) / self.explained)), 1.0)
-            return (signal + 4.0 * self.form_strength) * np.exp(sigma * np.clip(noise, -4.0, 4.0))
+            factor: np.ndarray = np.exp(sigma * np.clip(noise, -4.0, 4.0))
+            return (signal + 4.0 * self.form_strength) * factor
         if self.form == "heteroscedastic":
             noise = noise * np.exp(self.form_strength * np.tanh(encoded[0]))
         if self.scale is not None:
@@ -215,7 +219,7 @@ def poisson_quantile(rate: np.ndarray, uniform: np.ndarray, normal: np.ndarray, 
     Kept noise gives counts that rise with the rate, which drawing afresh would not.
     """
     root = np.sqrt(rate) + 0.5 * normal
-    counts = np.rint(np.maximum(root, 0.0) ** 2 - 0.25)
+    counts: np.ndarray = np.rint(np.maximum(root, 0.0) ** 2 - 0.25)
     np.maximum(counts, 0.0, out=counts)
     small = np.flatnonzero(rate < exact_below)
     if len(small):

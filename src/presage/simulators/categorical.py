@@ -125,7 +125,7 @@ class _LogitNode:
             logits += table[:, values[k].astype(np.intp)]
         if self.slopes is not None:
             logits += self.slopes @ np.clip((values[self.numeric] - self.mean) * self.inverse_sd, -5.0, 5.0)
-        return logits.argmax(axis=0).astype(np.float64)
+        return np.asarray(logits.argmax(axis=0), dtype=np.float64)
 
 
 @register

@@ -146,7 +146,7 @@ class Measurement(Component):
     def _round(self, rng: np.random.Generator, x: np.ndarray) -> None:
         """Give every column units, then round it to significant digits or to decimals, never to a constant."""
         low, high = self.digits
-        digits = low + int(rng.random() * (high - low + 1))
+        digits = low + int(rng.random(2).mean() * (high - low + 1))  # the middle of the range most often
         numbers = rng.random((2, len(x)))
         unit = 10.0 ** (6.0 * numbers[0] - 3.0)
         # Many columns are positive and far from zero (heights, pressures); others are centred.

@@ -158,8 +158,8 @@ class NumericNode:
         if self.form == "multiplicative":
             # The offset keeps most values on one side of zero; the spread of the factor follows from the share.
             sigma = min(math.sqrt(math.log1p((1.0 - self.explained) / self.explained)), 1.0)
-            factor: np.ndarray = np.exp(sigma * np.clip(noise, -4.0, 4.0))
-            return (signal + 4.0 * self.form_strength) * factor
+            result: np.ndarray = (signal + 4.0 * self.form_strength) * np.exp(sigma * np.clip(noise, -4.0, 4.0))
+            return result
         if self.form == "heteroscedastic":
             noise = noise * np.exp(self.form_strength * np.tanh(encoded[0]))
         if self.scale is not None:

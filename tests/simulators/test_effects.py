@@ -12,11 +12,13 @@ from presage.simulators.categorical import LogitSampling, ProbabilityTable
 from presage.simulators.columns import ColumnKinds
 from presage.simulators.effects import direct_effects
 from presage.simulators.environments import Environments
-from presage.simulators.general_scm import MechanismStyle, Sampled, Structure, sample_general
+from presage.simulators.general_scm import MechanismStyle, Sampled, sample_general
 from presage.simulators.interventions_general import MixedInterventions
 from presage.simulators.mechanisms import Linear
-from presage.simulators.mechanisms_general import FourierFeatures, Polynomial, RandomMLP, SoftTree, WeightedSum
+from presage.simulators.mechanisms_general import FourierFeatures, Polynomial, RandomMLP, WeightedSum
+from presage.simulators.mechanisms_steps import SoftTree
 from presage.simulators.noise_general import GaussianNoise, LaplaceNoise
+from presage.simulators.structure import Structure
 
 
 def simulate(
@@ -28,9 +30,9 @@ def simulate(
     n: int = 200,
 ) -> tuple[Structure, Sampled]:
     m = len(graph)
-    structure = Structure(
-        graph, np.zeros(m, dtype=np.int8) if kinds is None else kinds, [0] * m if levels is None else levels
-    )
+    kinds = np.zeros(m, dtype=np.int8) if kinds is None else kinds
+    levels = [0] * m if levels is None else levels
+    structure = Structure(graph, kinds, levels, np.zeros(m, dtype=bool), kinds, levels)
     interventions = MixedInterventions()
     plan = interventions.plan(rng, np.arange(m), n=n, m=m, n_interventional=0)
     sampled = sample_general(

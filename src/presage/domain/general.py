@@ -1,4 +1,4 @@
-"""The domain `general`: tables as people bring them, with hidden variables, columns of every kind and real blemishes.
+"""The domain `general`: tables with hidden variables, columns of every kind, environments and imperfect measurement.
 
 A dataset first draws its `Style`, then everything else, so that the columns of one table resemble each other.
 """
@@ -14,62 +14,43 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Range, register
 from presage.domain.domain import Domain
+from presage.domain.general_defaults import (
+    DISCRETE_GRAPHS,
+    GRAPHS,
+    MECHANISMS,
+    NOISES,
+    RAW_MECHANISMS,
+    SMALL_GRAPHS,
+)
 from presage.errors import ConfigError
 from presage.graphs.latent import latent_projection
-from presage.graphs.layered import Empty, Layered, UniformDensity
-from presage.graphs.random import (
-    ErdosRenyi,
-    Geometric,
-    GraphModel,
-    ScaleFreeIn,
-    ScaleFreeOut,
-    StochasticBlock,
-    WattsStrogatz,
-)
+from presage.graphs.layered import Empty
+from presage.graphs.limits import limit_density, limit_parents
+from presage.graphs.random import GraphModel
 from presage.simulators.categorical import CategoricalMechanism, LogitSampling, ProbabilityTable
 from presage.simulators.columns import ColumnKinds, KindPlan
 from presage.simulators.effects import direct_effects
 from presage.simulators.environments import Environments
-from presage.simulators.general_scm import MechanismStyle, Sampled, Structure, sample_general
+from presage.simulators.feedback import Feedback
+from presage.simulators.general_scm import MechanismStyle, Sampled, sample_general
 from presage.simulators.interventions_general import InterventionPlan, MixedInterventions
 from presage.simulators.measurement import Measurement
-from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
-from presage.simulators.mechanisms_general import (
-    FourierFeatures,
-    MonotoneSum,
-    Polynomial,
-    RandomMLP,
-    Saturating,
-    SoftTree,
-    Thresholds,
-    WeightedSum,
-)
-from presage.simulators.noise_general import (
-    CauchyNoise,
-    ExponentialNoise,
-    GaussianNoise,
-    GumbelNoise,
-    LaplaceNoise,
-    LogNormalNoise,
-    MixtureNoise,
-    NoiseFamily,
-    StudentNoise,
-    UniformNoise,
-)
+from presage.simulators.mechanisms import Mechanism
+from presage.simulators.noise_general import NoiseFamily
+from presage.simulators.structure import Structure, choose_hidden, design_variables
 
 __all__ = ["GeneralDomain", "Style"]
 
-SPARSE = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0)
 REFERENCE_ROWS = 64
 """Means and cut points come from at least this many observational rows; those beyond n are dropped."""
 
 
 @dataclass
 class Style:
-    """What one dataset has in common: set once, before anything else is drawn.
+    """What one dataset has in common: drawn before anything else.
 
     kinds: of all simulated variables, hidden ones included; n_hidden: of which so many are hidden; batch: one of the
-    hidden variables is a batch; environment: one column is an environment.
+    hidden variables is a batch; environment: one column is an environment; measured: columns are disturbed.
     """
 
     kinds: KindPlan
@@ -84,14 +65,18 @@ class Style:
 @register
 @dataclass(frozen=True, kw_only=True)
 class GeneralDomain(Domain):
-    """Mixture of all that tables contain. Shares are probabilities of a dataset unless said otherwise.
+    """Mixture of what tables contain. Shares are probabilities of a dataset unless stated otherwise.
 
-    hidden: some variables are hidden, up to hidden_part of the observed number. prefer_confounders: of those, hide
-    variables with two or more effects where there are any. batch: of those, a hidden batch shifts several columns.
+    hidden: some variables are hidden, up to hidden_part of the observed number. prefer_confounders: of those, variables
+    with two or more children are hidden first. batch: of those, a hidden batch acts on several columns.
     environment: of datasets without interventional rows, one column is an environment.
-    raw: raw scales as in the paper instead of standardized variables. mixture: two to four mechanism families in one
-    dataset. own_noise: each variable draws its noise family. graphs: by uniform choice; small_graphs up to `small`
-    variables; discrete_graphs where all columns are discrete. max_density: share of pairs that may be joined.
+    raw: raw scales as in the paper instead of standardized variables (never where all columns are discrete);
+    measured_raw: share of those with disturbed measurement. explained: share of variance that parents explain.
+    mixture: two to four mechanism families in one dataset. own_noise: each variable draws its noise family.
+    multiplicative, heteroscedastic: some or all variables have such noise.
+    graphs: by uniform choice; small_graphs up to `small` variables; discrete_graphs where all columns are discrete.
+    empty: no edges. max_density: share of pairs that may be joined. feedback: cyclic systems at equilibrium.
+    effect_rows: observational rows over which effects are averaged.
     """
 
     kinds: ColumnKinds = field(default_factory=ColumnKinds)
@@ -100,7 +85,7 @@ class GeneralDomain(Domain):
     prefer_confounders: float = 0.5
     batch: float = 0.15
     environment: float = 0.15
-    raw: float = 0.25
+    raw: float = 0.3
     mixture: float = 0.35
     own_noise: float = 0.2
     multiplicative: float = 0.08
@@ -110,88 +95,52 @@ class GeneralDomain(Domain):
     small: int = 7
     max_density: float = 0.65
     max_discrete_parents: int = 4
-    graphs: tuple[GraphModel, ...] = (
-        ErdosRenyi(edges_per_node=SPARSE),
-        ErdosRenyi(edges_per_node=SPARSE),
-        ScaleFreeIn(edges_per_node=(1, 1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
-        ScaleFreeOut(edges_per_node=(1, 1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
-        WattsStrogatz(dimension=(1, 2, 3), rewire=(0.1, 0.3, 0.6)),
-        StochasticBlock(edges_per_node=SPARSE, blocks=(2, 5, 10), damping=(0.05, 0.1, 0.3)),
-        Geometric(radius=(0.08, 0.1, 0.15, 0.2, 0.25)),
-        Layered(edges_per_node=SPARSE),
-        Layered(edges_per_node=SPARSE),
-    )
-    small_graphs: tuple[GraphModel, ...] = (
-        UniformDensity(),
-        UniformDensity(),
-        UniformDensity(),
-        ScaleFreeOut(edges_per_node=(1,)),
-        Layered(edges_per_node=(0.5, 1.0)),
-    )
-    discrete_graphs: tuple[GraphModel, ...] = (
-        ErdosRenyi(edges_per_node=(0.8, 1.0, 1.3, 1.6, 2.0)),
-        ScaleFreeOut(edges_per_node=(1, 1, 2), power=(0.5, 1.0)),
-        ScaleFreeIn(edges_per_node=(1,), power=(0.5, 1.0)),
-        Layered(tiers=(3, 4), edges_per_node=(0.8, 1.2, 1.6)),
-        WattsStrogatz(dimension=(1,), rewire=(0.1, 0.3)),
-    )
+    graphs: tuple[GraphModel, ...] = GRAPHS
+    small_graphs: tuple[GraphModel, ...] = SMALL_GRAPHS
+    discrete_graphs: tuple[GraphModel, ...] = DISCRETE_GRAPHS
     empty: float = 0.02
-    mechanisms: tuple[Mechanism, ...] = (
-        WeightedSum(),
-        FourierFeatures(),
-        RandomMLP(),
-        MonotoneSum(),
-        Polynomial(),
-        Saturating(),
-        Thresholds(),
-        SoftTree(),
-    )
+    mechanisms: tuple[Mechanism, ...] = MECHANISMS
     mechanism_weights: tuple[float, ...] = (3.0, 4.0, 2.0, 1.5, 1.0, 1.5, 0.5, 1.0)
-    raw_mechanisms: tuple[Mechanism, ...] = (
-        Linear(weights=((1.0, 3.0), (0.5, 2.0), (2.0, 4.0), (0.25, 1.0))),
-        RandomFourier(
-            length_scale=((7.0, 10.0), (5.0, 8.0), (8.0, 12.0), (3.0, 6.0), (10.0, 20.0)),
-            output_scale=((10.0, 20.0), (8.0, 12.0), (18.0, 22.0), (2.0, 8.0), (20.0, 30.0)),
-        ),
-    )
+    raw_mechanisms: tuple[Mechanism, ...] = RAW_MECHANISMS
     raw_noise_scales: tuple[Range, ...] = ((0.2, 2.0), (0.05, 0.5), (1.0, 4.0))
-    noises: tuple[NoiseFamily, ...] = (
-        GaussianNoise(),
-        LaplaceNoise(),
-        StudentNoise(),
-        UniformNoise(),
-        GumbelNoise(),
-        ExponentialNoise(),
-        LogNormalNoise(),
-        MixtureNoise(),
-        CauchyNoise(),
-    )
+    noises: tuple[NoiseFamily, ...] = NOISES
     noise_weights: tuple[float, ...] = (0.4, 0.1, 0.1, 0.08, 0.08, 0.08, 0.06, 0.08, 0.02)
     categorical: tuple[CategoricalMechanism, ...] = (ProbabilityTable(), LogitSampling())
     interventions: MixedInterventions = field(default_factory=MixedInterventions)
     environments: Environments = field(default_factory=Environments)
     measurement: Measurement = field(default_factory=Measurement)
-    effect_rows: int = 64
+    feedback: float = 0.0
+    cycles: Feedback = field(default_factory=Feedback)
+    effect_rows: int = 128
 
     def check(self) -> None:
         for name in (
             *("hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture", "own_noise"),
-            *("multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty"),
+            *("multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty", "feedback"),
         ):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"GeneralDomain.{name} must lie between 0 and 1, not {getattr(self, name)!r}")
         if not 0.0 < self.explained[0] <= self.explained[1] < 1.0:
             raise ConfigError("GeneralDomain.explained needs 0 < low <= high < 1")
-        for parts, weights in (("mechanisms", "mechanism_weights"), ("noises", "noise_weights")):
-            if not getattr(self, parts) or len(getattr(self, parts)) != len(getattr(self, weights)):
-                raise ConfigError(f"GeneralDomain.{weights} needs one weight for each of {parts}")
-            if min(getattr(self, weights)) < 0 or sum(getattr(self, weights)) <= 0:
+        for components, weights in (("mechanisms", "mechanism_weights"), ("noises", "noise_weights")):
+            if len(getattr(self, components)) != len(getattr(self, weights)):
+                raise ConfigError(f"GeneralDomain.{weights} needs one weight for each of {components}")
+            if min(getattr(self, weights), default=0.0) < 0 or sum(getattr(self, weights)) <= 0:
                 raise ConfigError(f"GeneralDomain.{weights} must be at least 0, and not all 0")
-        for name in ("graphs", "small_graphs", "discrete_graphs", "raw_mechanisms", "categorical"):
-            if not getattr(self, name):
-                raise ConfigError(f"GeneralDomain.{name} must hold at least one part")
-        if self.effect_rows < 1:
-            raise ConfigError("GeneralDomain.effect_rows must be at least 1")
+        for name, kind in (
+            ("graphs", GraphModel),
+            ("small_graphs", GraphModel),
+            ("discrete_graphs", GraphModel),
+            ("mechanisms", Mechanism),
+            ("raw_mechanisms", Mechanism),
+            ("noises", NoiseFamily),
+            ("categorical", CategoricalMechanism),
+        ):
+            components = getattr(self, name)
+            if not isinstance(components, tuple) or not components or not all(isinstance(c, kind) for c in components):
+                raise ConfigError(f"GeneralDomain.{name} must be a tuple of at least one {kind.__name__}")
+        if self.effect_rows < 1 or self.max_discrete_parents < 1 or not self.raw_noise_scales:
+            raise ConfigError("GeneralDomain.effect_rows and .max_discrete_parents must be at least 1")
 
     def strata(self) -> dict[str, Domain]:
         """The domain with the shares of one stratum forced, by name."""
@@ -201,7 +150,11 @@ class GeneralDomain(Domain):
     def stratum(cls, name: str, base: GeneralDomain | None = None) -> GeneralDomain:
         """A copy of the domain (the default one unless `base` is given) with the shares of one stratum forced.
 
-        Interventional rows are asked for in `draw`; "interventional" is the stratum to ask in.
+        Interventional rows are requested in `draw`; "interventional" is the stratum to use with them.
+
+        >>> domain = GeneralDomain.stratum("discrete")
+        >>> domain.kinds.discrete, domain.hidden
+        (1.0, 0.0)
         """
         if name not in _STRATA:
             raise ConfigError(f"there is no stratum {name!r}; choose one of: {', '.join(_STRATA)}")
@@ -232,33 +185,27 @@ class GeneralDomain(Domain):
 
     def _mechanism_style(self, rng: np.random.Generator, raw: bool, latent: float) -> MechanismStyle:
         if raw:
-            mechanisms = (_choose(rng, self.raw_mechanisms).resolve(rng),)
-        elif rng.random() < self.mixture:
-            count = 2 + int(rng.random() * 3)
-            mechanisms = tuple(_weighted(rng, self.mechanisms, self.mechanism_weights) for _ in range(count))
+            mechanisms = (_choose(rng, self.raw_mechanisms),)
         else:
-            mechanisms = (_weighted(rng, self.mechanisms, self.mechanism_weights),)
+            count = 2 + int(rng.random() * 3) if rng.random() < self.mixture else 1
+            mechanisms = tuple(_weighted(rng, self.mechanisms, self.mechanism_weights) for _ in range(count))
         count = 4 if rng.random() < self.own_noise else 1
         families = tuple(_weighted(rng, self.noises, self.noise_weights) for _ in range(count))
-        form = rng.random()
-        explained: Range | None = None
-        if not raw:
-            low, high = self.explained
-            explained = self.explained
-            if rng.random() < 0.6:
-                first, second = sorted(rng.uniform(low, high, 2).tolist())
-                explained = (first, second)
-        both = len(self.categorical) > 1 and rng.random() < 0.4
+        explained = None if raw else self.explained
+        if explained and rng.random() < 0.6:  # a narrower range: the columns of a table are often alike
+            low, high = sorted(rng.uniform(*explained, 2).tolist())
+            explained = (low, high)
+        form, share = rng.random(2)
+        multiplicative = form < self.multiplicative
+        heteroscedastic = not multiplicative and form < self.multiplicative + self.heteroscedastic
         return MechanismStyle(
             mechanisms=tuple(mechanism.resolve(rng) for mechanism in mechanisms),
             families=families,
             explained=explained,
             noise_scale=_choose(rng, self.raw_noise_scales),
-            multiplicative=rng.random() if form < self.multiplicative else 0.0,
-            heteroscedastic=rng.random()
-            if self.multiplicative <= form < self.multiplicative + self.heteroscedastic
-            else 0.0,
-            categorical=self.categorical if both else (_choose(rng, self.categorical),),
+            multiplicative=share if multiplicative else 0.0,
+            heteroscedastic=share if heteroscedastic else 0.0,
+            categorical=self.categorical if rng.random() < 0.4 else (_choose(rng, self.categorical),),
             latent_share=1.0 if latent < 0.35 else 0.0 if latent < 0.7 else rng.random(),
         )
 
@@ -266,142 +213,108 @@ class GeneralDomain(Domain):
         """One dataset: x [n, d], interventions [n, d], graph [d, d], and what this domain adds.
 
         kinds: int8 [d], see `ColumnKind`. confounded: bool [d, d], symmetric: a hidden common cause. effects: float32
-        [d, d], signed standardized direct effects, NaN where there is none. missing: bool [n, d], where x holds 0.
-        The first n - n_interventional rows are observational; graph and confounded are the latent projection.
+        [d, d], signed standardized direct effects, see `direct_effects`; NaN where there is none. missing: bool [n, d],
+        where x holds 0. The first n - n_interventional rows are observational. graph and confounded are the latent
+        projection.
         """
-        for _ in range(3):
+        for _ in range(3):  # constant columns are rare, except in tables of few rows
             result = self._draw(rng, d=d, n=n, n_interventional=n_interventional)
-            x = result["x"]
-            if n < 20 or not (x == x[:1]).all(axis=0).any():
+            if n < 20 or not _has_constant_column(result["x"], result["missing"]):
                 break
         return result
 
     def _draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
-        style = self.style(rng, d=d, n_interventional=n_interventional)
         # Small tables get extra observational rows, which settle constants and effects and are then dropped.
         extra = max(0, REFERENCE_ROWS - (n - n_interventional))
-        rows, fit = n + extra, n + extra - n_interventional
-        structure, hidden, measured_kinds, measured_levels = self._structure(rng, style, rows)
-        m = len(hidden)
-        observed = rng.permutation(np.flatnonzero(~hidden))
-        targets = np.sort(observed[observed != structure.environment])
-        plan = self.interventions.plan(rng, targets, n=rows, m=m, n_interventional=n_interventional)
+        n, fit = n + extra, n + extra - n_interventional
+        style = self.style(rng, d=d, n_interventional=n_interventional)
+        if self.feedback and rng.random() < self.feedback:
+            return self._draw_feedback(rng, style, d=d, n=n, fit=fit, extra=extra)
+        graph = self._graph(rng, len(style.kinds.kinds) - style.batch, bool(style.kinds.levels.all()))
+        hidden = choose_hidden(rng, graph, style.n_hidden - style.batch, prefer_confounders=style.prefer_confounders)
+        environments = self.environments if style.environment else None
+        structure = design_variables(rng, graph, style.kinds, hidden, batch=style.batch, environments=environments, n=n)
+        plan = self._plan(rng, structure, n=n, fit=fit)
         sampled = sample_general(
             rng,
             structure,
             style.mechanism,
             self.kinds,
-            n=rows,
+            n=n,
             fit=fit,
             interventions=self.interventions,
             plan=plan,
             environments=self.environments,
         )
-        directed, confounded = latent_projection(structure.graph, hidden)
-        position = np.cumsum(~hidden) - 1
-        place = position[observed]  # the projection lists observed variables in their own order
-        kinds = measured_kinds[observed]
-        x, missing = self._measure(rng, style, sampled, observed, kinds, measured_levels, fit)
+        # The table lists the observed variables in random order, so that a position says nothing about causes.
+        observed = rng.permutation(np.flatnonzero(~structure.hidden))
+        directed, confounded = latent_projection(structure.graph, structure.hidden)
+        place = (np.cumsum(~structure.hidden) - 1)[observed]
+        kinds = structure.measured_kinds[observed]
+        columns = self._discretize(rng, style, structure, sampled, observed, fit)
+        effects = self._effects(structure, sampled, fit)
         return {
-            "x": np.ascontiguousarray(x[:, extra:].T),
-            "interventions": _labels(plan, observed, extra),
+            **self._measured(rng, style, columns, kinds, extra),
+            "interventions": np.ascontiguousarray(plan.labels[extra:, observed]),
             "graph": directed[np.ix_(place, place)],
-            "kinds": kinds,
             "confounded": confounded[np.ix_(place, place)],
-            "effects": self._effects(structure, sampled, hidden, measured_kinds, observed, fit),
-            "missing": np.ascontiguousarray(missing[:, extra:].T),
+            "effects": effects[np.ix_(observed, observed)].astype(np.float32),
         }
 
-    def _structure(
-        self, rng: np.random.Generator, style: Style, rows: int
-    ) -> tuple[Structure, np.ndarray, np.ndarray, np.ndarray]:
-        """Graph, hidden variables [m], and kinds and levels [m] of the table; environment and batch come last."""
-        kinds, levels = style.kinds.kinds, style.kinds.levels
-        total = len(kinds)
-        own = total - style.batch
-        graph = np.zeros((total + style.environment,) * 2, dtype=np.int8)
-        graph[:own, :own] = self._graph(rng, own, bool(levels.all()))
-        hidden = np.zeros(len(graph), dtype=bool)
-        count = style.n_hidden - style.batch
-        if count:
-            score = rng.random(own)
-            if style.prefer_confounders:
-                score += graph[:own, :own].sum(axis=1) >= 2
-            hidden[np.argsort(-score)[:count]] = True
-        if style.batch:
-            kinds, levels = kinds.copy(), levels.copy()
-            kinds[own], levels[own] = ColumnKind.NOMINAL, 2 + int(rng.random() * 5)
-            hidden[own] = True
-            graph[own, rng.permutation(own)[: 2 + int(rng.random() * (1 + own / 3))]] = 1
-        environment = None
-        plan = None
-        if style.environment:
-            environment = total
-            plan = self.environments.plan(rng, np.flatnonzero(~hidden[:total]), rows)
-            graph[environment, list(plan.changed)] = 1
-            kinds = np.append(kinds, np.int8(ColumnKind.ENVIRONMENT))
-            levels = np.append(levels, int(plan.codes.max()) + 1)
-        seen_kinds, seen_levels = kinds, levels
-        if not style.kinds.inside:  # continuous until measured; batch and environment are codes always
-            seen_kinds, seen_levels = np.zeros_like(kinds), np.zeros_like(levels)
-            seen_kinds[own:], seen_levels[own:] = kinds[own:], levels[own:]
-            if not style.batch:
-                seen_kinds[:total], seen_levels[:total] = 0, 0
-        structure = Structure(graph, seen_kinds, seen_levels.tolist(), environment, plan)
-        return structure, hidden, kinds, levels
+    def _plan(self, rng: np.random.Generator, structure: Structure, *, n: int, fit: int) -> InterventionPlan:
+        targets = np.flatnonzero(~structure.hidden)
+        targets = targets[targets != structure.environment]
+        return self.interventions.plan(rng, targets, n=n, m=len(structure.graph), n_interventional=n - fit)
 
     def _graph(self, rng: np.random.Generator, m: int, discrete: bool) -> np.ndarray:
         if rng.random() < self.empty:
             return Empty().sample(rng, m)
         models = self.small_graphs if m <= self.small else self.discrete_graphs if discrete else self.graphs
-        graph = _choose(rng, models).sample(rng, m)
-        edges, most = int(graph.sum()), max(1.0, self.max_density * m * (m - 1) / 2)
-        if edges > most:
-            graph = graph * (rng.random((m, m)) < most / edges)
-        if discrete and self.max_discrete_parents:
-            # Experts write tables of few parents: surplus parents are dropped at random.
-            rank = np.argsort(np.argsort(-(graph * (1.0 + rng.random((m, m)))), axis=0), axis=0)
-            graph = graph * (rank < self.max_discrete_parents)
-        return graph.astype(np.int8)
+        graph = limit_density(rng, _choose(rng, models).sample(rng, m), self.max_density)
+        return limit_parents(rng, graph, self.max_discrete_parents) if discrete else graph
 
-    def _measure(
+    def _discretize(
         self,
         rng: np.random.Generator,
         style: Style,
-        sampled: Sampled,
-        observed: np.ndarray,
-        kinds: np.ndarray,
-        levels: np.ndarray,
-        fit: int,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        columns = sampled.columns[observed]
-        if not style.kinds.inside:
-            everything = slice(None)
-            for k, j in enumerate(observed.tolist()):
-                if levels[j] and kinds[k] != ColumnKind.ENVIRONMENT:
-                    cuts = self.kinds.cuts(rng, int(levels[j]), nominal=kinds[k] == ColumnKind.NOMINAL)
-                    columns[k] = cuts(columns[k], everything, fit)
-                elif kinds[k] == ColumnKind.COUNT:
-                    standard = (columns[k] - sampled.mean[j]) * sampled.inverse_sd[j]
-                    columns[k] = self.kinds.counts(rng, columns.shape[1])(standard, everything, fit)
-        if not style.measured:
-            return columns, np.zeros(columns.shape, dtype=bool)
-        return self.measurement.apply(rng, columns, kinds)
-
-    def _effects(
-        self,
         structure: Structure,
         sampled: Sampled,
-        hidden: np.ndarray,
-        kinds: np.ndarray,
         observed: np.ndarray,
         fit: int,
     ) -> np.ndarray:
-        nominal = np.isin(kinds, (ColumnKind.NOMINAL, ColumnKind.ENVIRONMENT))
-        rows = np.arange(fit) if fit <= self.effect_rows else np.linspace(0, fit - 1, self.effect_rows).astype(np.intp)
-        effects = direct_effects(
+        """Columns [d, n] of the observed variables, as codes and counts where the model has numbers."""
+        columns: np.ndarray = sampled.columns[observed]
+        if style.kinds.inside:
+            return columns
+        everything = slice(None)
+        for k, j in enumerate(observed.tolist()):
+            kind, levels = structure.measured_kinds[j], structure.measured_levels[j]
+            if levels and kind != ColumnKind.ENVIRONMENT:
+                cuts = self.kinds.cuts(rng, levels, nominal=kind == ColumnKind.NOMINAL)
+                columns[k] = cuts(columns[k], everything, fit)
+            elif kind == ColumnKind.COUNT:
+                standard = (columns[k] - sampled.mean[j]) * sampled.inverse_sd[j]
+                columns[k] = self.kinds.counts(rng, columns.shape[1])(standard, everything, fit)
+        return columns
+
+    def _measured(
+        self, rng: np.random.Generator, style: Style, columns: np.ndarray, kinds: np.ndarray, extra: int
+    ) -> dict[str, np.ndarray]:
+        x, missing = columns, np.zeros(columns.shape, dtype=bool)
+        if style.measured:
+            x, missing = self.measurement.apply(rng, columns, kinds)
+        return {
+            "x": np.ascontiguousarray(x[:, extra:].T),
+            "missing": np.ascontiguousarray(missing[:, extra:].T),
+            "kinds": kinds,
+        }
+
+    def _effects(self, structure: Structure, sampled: Sampled, fit: int) -> np.ndarray:
+        rows = np.linspace(0, fit - 1, min(fit, self.effect_rows)).astype(np.intp)
+        nominal = np.isin(structure.measured_kinds, (ColumnKind.NOMINAL, ColumnKind.ENVIRONMENT))
+        return direct_effects(
             structure.graph,
-            hidden,
+            structure.hidden,
             sampled.order,
             sampled.parents,
             sampled.nodes,
@@ -411,7 +324,21 @@ class GeneralDomain(Domain):
             nominal=nominal,
             sd=sampled.sd,
         )
-        return effects[np.ix_(observed, observed)].astype(np.float32)
+
+    def _draw_feedback(
+        self, rng: np.random.Generator, style: Style, *, d: int, n: int, fit: int, extra: int
+    ) -> dict[str, Any]:
+        graph = self.cycles.graph(rng, self._graph(rng, d, False))
+        plan = self.interventions.plan(rng, np.arange(d), n=n, m=d, n_interventional=n - fit)
+        noise = np.stack([_choose(rng, style.mechanism.families).standard(rng, n) for _ in range(d)])
+        system = self.cycles.sample(rng, graph, noise, fit, self.interventions, plan)
+        return {
+            **self._measured(rng, style, system.columns, np.zeros(d, dtype=np.int8), extra),
+            "interventions": np.ascontiguousarray(plan.labels[extra:]),
+            "graph": graph,
+            "confounded": np.zeros((d, d), dtype=bool),
+            "effects": system.effects.astype(np.float32),
+        }
 
 
 _STRATA: dict[str, dict[str, Any]] = {
@@ -424,18 +351,22 @@ _STRATA: dict[str, dict[str, Any]] = {
 }
 
 
-def _labels(plan: InterventionPlan, observed: np.ndarray, extra: int) -> np.ndarray:
-    return np.ascontiguousarray(plan.labels[extra:, observed])
+def _has_constant_column(x: np.ndarray, missing: np.ndarray) -> bool:
+    same = x == x[:1]
+    if missing.any():  # compare with the first observed cell, among observed cells
+        first = np.take_along_axis(x, np.argmin(missing, axis=0)[None], axis=0)
+        same = (x == first) | missing
+    return bool(same.all(axis=0).any())
 
 
-def _choose(rng: np.random.Generator, parts: tuple[Any, ...]) -> Any:
-    return parts[int(rng.random() * len(parts))]
+def _choose(rng: np.random.Generator, components: tuple[Any, ...]) -> Any:
+    return components[int(rng.random() * len(components))]
 
 
-def _weighted(rng: np.random.Generator, parts: tuple[Any, ...], weights: tuple[float, ...]) -> Any:
+def _weighted(rng: np.random.Generator, components: tuple[Any, ...], weights: tuple[float, ...]) -> Any:
     left = rng.random() * sum(weights)
-    for part, weight in zip(parts, weights, strict=True):
+    for component, weight in zip(components, weights, strict=True):
         left -= weight
         if left < 0:
-            return part
-    return parts[-1]
+            return component
+    return components[-1]

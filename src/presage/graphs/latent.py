@@ -9,7 +9,7 @@ __all__ = ["hidden_reach", "latent_projection"]
 
 def hidden_reach(graph: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """reach[i, j]: a directed path runs from i to j on which every variable between them is hidden. bool [m, m]."""
-    edges = graph.astype(bool)
+    edges: np.ndarray = graph.astype(bool)
     inner = np.flatnonzero(hidden)
     if len(inner) == 0:
         return edges
@@ -21,8 +21,8 @@ def hidden_reach(graph: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         steps *= 2
     into = edges[:, inner].astype(np.float32)
     out = edges[inner, :].astype(np.float32)
-    through: np.ndarray = into @ closure @ out > 0
-    return edges | through
+    reach: np.ndarray = edges | (into @ closure @ out > 0)
+    return reach
 
 
 def latent_projection(graph: np.ndarray, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -69,4 +69,5 @@ class Layered(GraphModel):
         if weight == 0.0:
             return np.zeros((d, d), dtype=bool)
         probability = min(self.only("edges_per_node") * d / weight, 0.99)
-        return rng.random((d, d)) < relative * probability
+        edges: np.ndarray = rng.random((d, d)) < relative * probability
+        return edges

@@ -13,7 +13,7 @@ import numpy as np
 
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.mechanisms_general import log_uniform
+from presage.simulators.draws import log_uniform
 from presage.simulators.nodes import Node, Rows
 
 __all__ = ["CategoricalMechanism", "LogitSampling", "ParentInfo", "ProbabilityTable", "Switched"]
@@ -51,15 +51,20 @@ class CategoricalMechanism(Component):
 class LogitSampling(CategoricalMechanism):
     """Softmax sampling: logits of the levels are sums of the parents' effects.
 
-    strength: deviation of the logits (log-uniform), from weak to nearly deterministic; skew: of the base logits.
+    strength: standard deviation of the logits (log-uniform), from weak to nearly deterministic; skew: of the base
+    logits. rank_one: share of variables whose levels lie on one hidden scale that all parents act on (states such as
+    low, normal, high); ordered levels always do.
     """
 
     strength: Range = (0.7, 8.0)
     skew: Range = (0.0, 1.5)
+    rank_one: float = 0.5
 
     def check(self) -> None:
         if not 0.0 < self.strength[0] <= self.strength[1] or not 0.0 <= self.skew[0] <= self.skew[1]:
             raise ConfigError("LogitSampling needs 0 < strength low <= high and 0 <= skew low <= high")
+        if not 0.0 <= self.rank_one <= 1.0:
+            raise ConfigError("LogitSampling.rank_one must lie between 0 and 1")
 
     def noise(self, rng: np.random.Generator, levels: int, n: int) -> np.ndarray:
         return -np.log(rng.standard_exponential((levels, n)))
@@ -72,22 +77,27 @@ class LogitSampling(CategoricalMechanism):
         base = rng.uniform(*self.skew) * rng.standard_normal(levels)
         if p == 0:
             return _LogitNode(base, noise, [], np.zeros(0, dtype=np.intp), None, parents)
-        ladder = np.linspace(-1.5, 1.5, levels)
+        # Scores of the levels [L]; the order of nominal codes means nothing, so theirs are drawn.
+        scores = None
+        if ordered:
+            scores = np.linspace(-1.5, 1.5, levels)
+        elif rng.random() < self.rank_one:
+            scores = rng.standard_normal(levels)
         tables: list[tuple[int, np.ndarray]] = []
         numeric = [k for k, count in enumerate(parents.levels) if count == 0]
         for k, count in enumerate(parents.levels):
             if count:
-                if ordered:
-                    table = np.outer(ladder, rng.standard_normal(count))
+                if scores is not None:
+                    table = np.outer(scores, rng.standard_normal(count))
                 else:
                     table = rng.standard_normal((levels, count))
                 tables.append((k, strength * table))
         slopes = None
         if numeric:
-            size = (1, len(numeric)) if ordered else (levels, len(numeric))
-            slopes = rng.standard_normal(size) * strength
-            if ordered:
-                slopes = ladder[:, None] * slopes
+            if scores is not None:
+                slopes = strength * np.outer(scores, rng.standard_normal(len(numeric)))
+            else:
+                slopes = strength * rng.standard_normal((levels, len(numeric)))
         return _LogitNode(base, noise, tables, np.array(numeric, dtype=np.intp), slopes, parents)
 
 
@@ -110,12 +120,12 @@ class _LogitNode:
         self.inverse_sd = parents.inverse_sd[numeric][:, None]
 
     def evaluate(self, values: np.ndarray, rows: Rows, fit: int = 0) -> np.ndarray:
-        logits = self.noise[:, rows] + self.base  # [L, k]
+        logits: np.ndarray = self.noise[:, rows] + self.base  # [L, k]
         for k, table in self.tables:
             logits += table[:, values[k].astype(np.intp)]
         if self.slopes is not None:
             logits += self.slopes @ np.clip((values[self.numeric] - self.mean) * self.inverse_sd, -5.0, 5.0)
-        return logits.argmax(axis=0).astype(np.float64)
+        return np.asarray(logits.argmax(axis=0), dtype=np.float64)
 
 
 @register
@@ -123,18 +133,22 @@ class _LogitNode:
 class ProbabilityTable(CategoricalMechanism):
     """Conditional probability tables: a Dirichlet row for each configuration of the parents.
 
-    concentration: of the rows, log-uniform; small values give nearly deterministic rows. floor: mixed into each row
+    concentration: of the rows, log-uniform; small values give nearly deterministic rows. evenness: shape of the gamma
+    distribution of the levels' base weights, log-uniform; small values give skewed columns. floor: mixed into each row
     so that no level is impossible. Levels of parents are merged, and numeric parents cut into two or three bins,
     until there are at most `max_configurations`.
     """
 
     concentration: Range = (0.1, 2.0)
+    evenness: Range = (0.7, 4.0)
     floor: float = 0.01
     max_configurations: int = 128
 
     def check(self) -> None:
         if not 0.0 < self.concentration[0] <= self.concentration[1] or not 0.0 <= self.floor < 1.0:
             raise ConfigError("ProbabilityTable needs 0 < concentration low <= high and 0 <= floor < 1")
+        if not 0.0 < self.evenness[0] <= self.evenness[1]:
+            raise ConfigError("ProbabilityTable.evenness needs 0 < low <= high")
         if self.max_configurations < 2:
             raise ConfigError("ProbabilityTable.max_configurations must be at least 2")
 
@@ -163,7 +177,7 @@ class ProbabilityTable(CategoricalMechanism):
             stride *= size
         count = min(stride, self.max_configurations)
         concentration = log_uniform(rng, self.concentration)
-        base = rng.standard_gamma(2.0, levels) + 0.1
+        base = rng.standard_gamma(log_uniform(rng, self.evenness), levels) + 0.1
         shape = concentration * levels * base / base.sum()
         weights = rng.standard_gamma(np.broadcast_to(shape, (count, levels))) + 1e-12
         rows = weights / weights.sum(axis=1, keepdims=True)

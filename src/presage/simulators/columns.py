@@ -9,7 +9,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.mechanisms_general import log_uniform
+from presage.simulators.draws import log_uniform
 from presage.simulators.nodes import Counts, Cuts
 
 __all__ = ["ColumnKinds", "KindPlan"]
@@ -102,4 +102,4 @@ class ColumnKinds(Component):
         if rng.random() < 0.5:
             shape = log_uniform(rng, (0.7, 10.0))
             gamma = rng.standard_gamma(shape, n) / shape
-        return Counts(np.log(mean) - 0.5 * slope * slope, slope, rng.random(n), rng.standard_normal(n), gamma)
+        return Counts(np.log(mean) - 0.5 * slope * slope, slope, rng.standard_normal(n), gamma)

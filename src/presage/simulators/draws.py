@@ -9,7 +9,7 @@ import numpy as np
 from presage.config import Range
 from presage.errors import ConfigError
 
-__all__ = ["check_range", "signed_uniform", "uniform"]
+__all__ = ["check_range", "log_uniform", "signed_uniform", "uniform"]
 
 
 def uniform(rng: np.random.Generator, range_: Range, size: int) -> np.ndarray:
@@ -22,6 +22,12 @@ def signed_uniform(rng: np.random.Generator, range_: Range, size: int) -> np.nda
     low, high = range_
     both = rng.uniform(-1.0, 1.0, size)  # sign and absolute value are independent
     return np.copysign(low + (high - low) * np.abs(both), both)
+
+
+def log_uniform(rng: np.random.Generator, range_: Range) -> float:
+    """A number whose logarithm is uniform on the range of the logarithms."""
+    low, high = range_
+    return float(low * (high / low) ** rng.random())
 
 
 def check_range(low: float, high: float, where: str, least: float = -math.inf) -> None:

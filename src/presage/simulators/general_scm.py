@@ -11,14 +11,15 @@ from presage.config import Range
 from presage.graphs.ops import topological_order
 from presage.simulators.categorical import CategoricalMechanism, ParentInfo, Switched
 from presage.simulators.columns import ColumnKinds
-from presage.simulators.environments import EnvironmentPlan, Environments
+from presage.simulators.environments import Environments
 from presage.simulators.interventions_general import InterventionPlan, MixedInterventions
 from presage.simulators.mechanisms import Mechanism
 from presage.simulators.mechanisms_general import WeightedSum
 from presage.simulators.nodes import Counts, Cuts, Encoding, Node, NumericNode, moments
 from presage.simulators.noise_general import NoiseFamily
+from presage.simulators.structure import Structure
 
-__all__ = ["MechanismStyle", "Sampled", "Structure", "sample_general"]
+__all__ = ["MechanismStyle", "Sampled", "sample_general"]
 
 NOMINAL = (int(ColumnKind.NOMINAL), int(ColumnKind.ENVIRONMENT))
 
@@ -41,21 +42,6 @@ class MechanismStyle:
     heteroscedastic: float = 0.0
     categorical: tuple[CategoricalMechanism, ...] = ()
     latent_share: float = 1.0
-
-
-@dataclass
-class Structure:
-    """Variables of one dataset before they are simulated.
-
-    graph: [m, m]; kinds, levels: [m] as seen by children (levels 0 for numbers). environment: index of the environment
-    variable, whose edges act through changed mechanisms, not as a parent.
-    """
-
-    graph: np.ndarray
-    kinds: np.ndarray
-    levels: list[int]
-    environment: int | None = None
-    environments: EnvironmentPlan | None = None
 
 
 @dataclass

@@ -13,7 +13,7 @@ import numpy as np
 
 from presage.config import Range, register
 from presage.errors import ConfigError
-from presage.simulators.draws import check_range, signed_uniform
+from presage.simulators.draws import check_range, log_uniform, signed_uniform
 from presage.simulators.mechanisms import Function, Mechanism
 
 __all__ = [
@@ -22,19 +22,11 @@ __all__ = [
     "Polynomial",
     "RandomMLP",
     "Saturating",
-    "SoftTree",
-    "Thresholds",
     "WeightedSum",
-    "log_uniform",
+    "constant_zero",
 ]
 
 CLIP = 6.0
-
-
-def log_uniform(rng: np.random.Generator, range_: Range) -> float:
-    """A number whose logarithm is uniform."""
-    low, high = range_
-    return low * (high / low) ** rng.random()
 
 
 def _check_positive(low: float, high: float, where: str) -> None:
@@ -43,7 +35,8 @@ def _check_positive(low: float, high: float, where: str) -> None:
         raise ConfigError(f"{where} must be above 0")
 
 
-def _zero(parents: np.ndarray) -> np.ndarray:
+def constant_zero(parents: np.ndarray) -> np.ndarray:
+    """The function of a variable without parents."""
     return np.zeros(len(parents))
 
 
@@ -82,7 +75,7 @@ class FourierFeatures(Mechanism):
 
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
         if n_parents == 0:
-            return _zero
+            return constant_zero
         length = log_uniform(rng, self.length_scale) * math.sqrt(n_parents)
         lengths = length * np.exp(self.spread * rng.standard_normal(n_parents))
         normal = rng.standard_normal((n_parents + 1, self.features), dtype=np.float32)
@@ -96,7 +89,7 @@ class FourierFeatures(Mechanism):
             waves = wave @ parents.T.astype(np.float32)  # [M, n]
             waves += phase
             np.cos(waves, out=waves)
-            return (alpha @ waves).astype(np.float64)
+            return np.asarray(alpha @ waves, dtype=np.float64)
 
         return evaluate
 
@@ -116,7 +109,7 @@ class RandomMLP(Mechanism):
 
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
         if n_parents == 0:
-            return _zero
+            return constant_zero
         low, high = self.hidden
         hidden = low + int(rng.random() * (high - low + 1))
         gain, pick = log_uniform(rng, self.gain), rng.random()
@@ -133,7 +126,7 @@ class RandomMLP(Mechanism):
                 np.maximum(units, 0.0, out=units)
             else:
                 np.sin(units, out=units)
-            return (last @ units).astype(np.float64)
+            return np.asarray(last @ units, dtype=np.float64)
 
         return evaluate
 
@@ -152,7 +145,7 @@ class MonotoneSum(Mechanism):
 
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
         if n_parents == 0:
-            return _zero
+            return constant_zero
         weights = signed_uniform(rng, self.weights, n_parents) / math.sqrt(n_parents)
         numbers = rng.random((3, n_parents))
         shapes = (numbers[0] * 5).astype(int).tolist()
@@ -201,7 +194,7 @@ class Polynomial(Mechanism):
 
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
         if n_parents == 0:
-            return _zero
+            return constant_zero
         p = n_parents
         normal = rng.standard_normal((3, p))
         partner = np.roll(np.arange(p), 1)  # each parent meets its neighbour; the parents' order is random
@@ -229,7 +222,7 @@ class Saturating(Mechanism):
 
     def function(self, rng: np.random.Generator, n_parents: int) -> Function:
         if n_parents == 0:
-            return _zero
+            return constant_zero
         p, style = n_parents, rng.random()
         steep = signed_uniform(rng, (1.0, 1.0), p) * np.array([log_uniform(rng, self.steepness) for _ in range(p)])
         centre = rng.uniform(-1.0, 1.0, p)
@@ -244,65 +237,5 @@ class Saturating(Mechanism):
             else:
                 result = np.prod(0.6 + 0.5 * np.tanh(0.5 * inputs), axis=1) * 3.0
             return np.asarray(result)
-
-        return evaluate
-
-
-@register
-@dataclass(frozen=True, kw_only=True)
-class Thresholds(Mechanism):
-    """A sum of steps, one or two on each parent."""
-
-    def function(self, rng: np.random.Generator, n_parents: int) -> Function:
-        if n_parents == 0:
-            return _zero
-        steps = np.concatenate((np.arange(n_parents), np.flatnonzero(rng.random(n_parents) < 0.5)))
-        at = rng.uniform(-1.0, 1.0, len(steps))
-        heights = signed_uniform(rng, (0.7, 2.0), len(steps)) / math.sqrt(n_parents)
-        return lambda parents: (parents[:, steps] > at) @ heights
-
-
-@register
-@dataclass(frozen=True, kw_only=True)
-class SoftTree(Mechanism):
-    """Oblivious trees: every level splits all rows on one parent; every parent has a split in one of the trees.
-
-    `softness` above 0 replaces steps by sigmoids of that width in half of the draws.
-    """
-
-    depth: int = 3
-    softness: float = 0.2
-
-    def check(self) -> None:
-        if not 1 <= self.depth <= 8 or self.softness < 0:
-            raise ConfigError("SoftTree needs a depth from 1 to 8 and a softness of at least 0")
-
-    def function(self, rng: np.random.Generator, n_parents: int) -> Function:
-        if n_parents == 0:
-            return _zero
-        p = n_parents
-        trees = -(-p // self.depth)
-        splits = np.resize(np.arange(p), trees * self.depth)
-        at = rng.uniform(-1.2, 1.2, trees * self.depth)
-        leaves = rng.standard_normal((trees, 2**self.depth)) / math.sqrt(trees)
-        width = self.softness if rng.random() < 0.5 else 0.0
-        powers = 2 ** np.arange(self.depth)
-        depth = self.depth
-
-        def evaluate(parents: np.ndarray) -> np.ndarray:
-            inputs = parents[:, splits] - at  # [n, trees * depth]
-            total = np.zeros(len(parents))
-            for t in range(trees):
-                side = inputs[:, t * depth : (t + 1) * depth]
-                if width == 0.0:
-                    total += leaves[t, (side > 0) @ powers]
-                    continue
-                values = leaves[t][:, None]  # [leaves, 1], folded level by level, the last split first
-                for k in range(depth - 1, -1, -1):
-                    right = 0.5 + 0.5 * np.tanh(side[:, k] / (2.0 * width))
-                    half = len(values) // 2
-                    values = values[:half] + right * (values[half:] - values[:half])
-                total += values[0]
-            return total
 
         return evaluate

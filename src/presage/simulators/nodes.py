@@ -105,6 +105,7 @@ class NumericNode:
         self.environment = environment
         self.centre, self.gain = 0.0, 1.0
         self.mean, self.inverse_sd = 0.0, 1.0
+        self.shift_unit = 1.0  # environments shift by multiples of the standard deviation
         self.flat = False
 
     def evaluate(self, values: np.ndarray, rows: Rows, fit: int = 0) -> np.ndarray:
@@ -125,8 +126,10 @@ class NumericNode:
             result = noise
         if masks:
             result = result.copy() if result is noise else result
+            if fit:
+                self.shift_unit = moments(result[:fit])[1]
             for change, mask in masks:
-                result[mask] = result[mask] * change.factor + change.shift
+                result[mask] = result[mask] * change.factor + change.shift * self.shift_unit
         if self.scale is None or self.output is not None:
             if fit:
                 self.mean, sd = moments(result[:fit])
@@ -155,7 +158,8 @@ class NumericNode:
         if self.form == "multiplicative":
             # The offset keeps most values on one side of zero; the spread of the factor follows from the share.
             sigma = min(math.sqrt(math.log1p((1.0 - self.explained) / self.explained)), 1.0)
-            return (signal + 4.0 * self.form_strength) * np.exp(sigma * np.clip(noise, -4.0, 4.0))
+            result: np.ndarray = (signal + 4.0 * self.form_strength) * np.exp(sigma * np.clip(noise, -4.0, 4.0))
+            return result
         if self.form == "heteroscedastic":
             noise = noise * np.exp(self.form_strength * np.tanh(encoded[0]))
         if self.scale is not None:
@@ -190,14 +194,12 @@ class Counts:
         self,
         log_mean: float,
         slope: float,
-        uniform: np.ndarray,
         normal: np.ndarray,
         gamma: np.ndarray | None,
         max_rate: float = 1e5,
     ) -> None:
         self.log_mean = log_mean
         self.slope = slope
-        self.uniform = uniform
         self.normal = normal
         self.gamma = gamma
         self.max_log_rate = math.log(max_rate)
@@ -206,29 +208,31 @@ class Counts:
         rate = np.exp(np.minimum(self.log_mean + self.slope * values, self.max_log_rate))
         if self.gamma is not None:
             rate *= self.gamma[rows]
-        return poisson_quantile(rate, self.uniform[rows], self.normal[rows])
+        return poisson_quantile(rate, self.normal[rows])
 
 
-def poisson_quantile(rate: np.ndarray, uniform: np.ndarray, normal: np.ndarray, exact_below: float = 8.0) -> np.ndarray:
-    """Poisson counts by inversion of `uniform`; larger rates use the square root transformation of `normal`.
+def poisson_quantile(rate: np.ndarray, normal: np.ndarray, invert_below: float = 8.0) -> np.ndarray:
+    """Poisson counts that rise with the rate for the same standard normal noise, as draws of a generator would not.
 
-    Kept noise gives counts that rise with the rate, which drawing afresh would not.
+    Small rates invert the distribution function, at a uniform number that is right to 2e-4 (a cubic logistic
+    approximation of the normal distribution function); larger rates use the square root transformation.
     """
     root = np.sqrt(rate) + 0.5 * normal
-    counts = np.rint(np.maximum(root, 0.0) ** 2 - 0.25)
+    counts: np.ndarray = np.rint(np.maximum(root, 0.0) ** 2 - 0.25)
     np.maximum(counts, 0.0, out=counts)
-    small = np.flatnonzero(rate < exact_below)
+    small = np.flatnonzero(rate < invert_below)
     if len(small):
-        lam, u = rate[small], uniform[small]
+        lam, z = rate[small], normal[small]
+        u = 1.0 / (1.0 + np.exp(-1.5976 * z - 0.07056 * z**3))
         term = np.exp(-lam)
         total = term.copy()
-        exact = np.zeros(len(small))
+        inverted = np.zeros(len(small))
         for k in range(1, 60):
             above = u > total
             if not above.any():
                 break
-            exact += above
+            inverted += above
             term *= lam / k
             total += term
-        counts[small] = exact
+        counts[small] = inverted
     return counts

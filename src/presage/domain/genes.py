@@ -67,7 +67,7 @@ class GeneDomain(Domain):
             "interventions": mask,
             "graph": subgraph.graph,
             "names": subgraph.names,
-            "rows": {"cell_type": layout.cell_type},
+            "annotations": {"cell_type": layout.cell_type},
         }
 
 

@@ -11,7 +11,7 @@ from presage.errors import PresageError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from presage.inference.hub import Model
+    from presage.inference.model import Model
 
 __all__ = ["answer", "main", "watched"]
 

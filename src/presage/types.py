@@ -40,7 +40,7 @@ def default_names(d: int) -> tuple[str, ...]:
 
 def _frozen(array: np.ndarray) -> np.ndarray:
     """A read-only view, so that nobody changes a dataset in place; the caller's array stays writable."""
-    view = array.view()
+    view: np.ndarray = array.view()
     view.flags.writeable = False
     return view
 
@@ -107,12 +107,12 @@ class Dataset:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.x.shape[0]
+        return int(self.x.shape[0])
 
     @property
     def d(self) -> int:
         """Number of variables."""
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     def take(self, rows: np.ndarray) -> Dataset:
         """The dataset of the rows given by indices or by a mask of length n."""
@@ -321,11 +321,11 @@ def _check_kind(x: np.ndarray, kind: Kind) -> None:
 def _mask(mask: np.ndarray | None, shape: tuple[int, int], what: str) -> np.ndarray:
     if mask is None:
         return np.zeros(shape, dtype=bool)
-    mask = np.asarray(mask)
+    mask = np.array(mask)
     if mask.shape != shape:
         raise DataError(f"the {what} has shape {mask.shape}, but the values have shape {shape}; they must agree")
     if mask.dtype != bool:
         if mask.dtype.kind not in "fiu" or not np.isin(mask, (0, 1)).all():
             raise DataError(f"the {what} must hold only 0 and 1 (or False and True)")
         mask = mask.astype(bool)
-    return mask.copy()
+    return mask

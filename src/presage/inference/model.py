@@ -43,7 +43,9 @@ class Model:
         self.name = str(metadata.get("name", "unnamed"))
         kind = metadata.get("kind", "real")
         if kind not in ("real", "counts"):
-            raise ModelFileError(f"the model {self.name!r} takes values of kind {kind!r}, which is neither 'real' nor 'counts'")
+            raise ModelFileError(
+                f"the model {self.name!r} takes values of kind {kind!r}, which is neither 'real' nor 'counts'"
+            )
         self.kind: Kind = kind
         self.acyclic = bool(metadata.get("acyclic", True))
         self.temperature = _temperature(metadata.get("temperature"), self.name)
@@ -80,7 +82,7 @@ class Model:
     def prepare(
         self, x: np.ndarray, interventions: np.ndarray | None = None, missing: np.ndarray | None = None
     ) -> Prepared:
-        """Check and standardize raw values for the network; takes half their memory, so that the caller can free them."""
+        """Check and standardize raw values for the network; the result takes half their memory."""
         import torch
 
         x, interventions, missing = _checked(x, interventions, missing)
@@ -100,9 +102,7 @@ class Model:
             if isinstance(error, RuntimeError) and "alloc" not in str(error).lower():
                 raise
             n, d = prepared.x.shape
-            raise DataError(
-                f"{n:,} rows x {d:,} variables do not fit into memory; use fewer variables"
-            ) from error
+            raise DataError(f"{n:,} rows x {d:,} variables do not fit into memory; use fewer variables") from error
         return logits.double().numpy()
 
     def _sigmoid(self, logits: np.ndarray) -> np.ndarray:
@@ -112,7 +112,7 @@ class Model:
             logits = logits / self.temperature
         if not np.isfinite(logits).all():
             raise ModelFileError(f"the model {self.name!r} gives values that are not finite; it is unusable")
-        probabilities = expit(logits)
+        probabilities: np.ndarray = expit(logits)
         if not self._keep_diagonal:
             np.fill_diagonal(probabilities, 0.0)
         return probabilities
@@ -126,7 +126,7 @@ def _bytes_per_pair(network: Network) -> float:
     config: Any = network.config
     if config.net != "pair":
         return 0.0
-    return 4.0 * (1.2 * (config.outer**2 + config.outer_intervened**2) + 17.0 * config.width)
+    return float(4.0 * (1.2 * (config.outer**2 + config.outer_intervened**2) + 17.0 * config.width))
 
 
 def _available_memory() -> float:

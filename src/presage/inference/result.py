@@ -208,8 +208,7 @@ class Result:
         """The most probable acyclic graph as DOT text for DoWhy's `CausalModel(graph=...)`."""
         nodes = "".join(f"{_quoted(name)};" for name in self.names)
         edges = "".join(
-            f"{_quoted(self.names[i])} -> {_quoted(self.names[j])};"
-            for i, j in np.argwhere(self.adjacency(threshold))
+            f"{_quoted(self.names[i])} -> {_quoted(self.names[j])};" for i, j in np.argwhere(self.adjacency(threshold))
         )
         return f"digraph {{{nodes}{edges}}}"
 
@@ -292,7 +291,9 @@ class Result:
         contents: dict[str, bytes] = {
             "probabilities.csv": self.probabilities.to_csv().encode(),
             "edges.csv": self.edges().to_csv(index=False).encode(),
-            "graph.graphml": "\n".join(nx.generate_graphml(self.graph(acyclic=self.acyclic_model))).encode("utf-8", "xmlcharrefreplace"),
+            "graph.graphml": "\n".join(nx.generate_graphml(self.graph(acyclic=self.acyclic_model))).encode(
+                "utf-8", "xmlcharrefreplace"
+            ),
             "graph.dot": self.to_dot(acyclic=self.acyclic_model).encode(),
             "graph.png": figure_bytes(self.plot()),
             "report.html": report_html(self).encode(),

@@ -243,7 +243,8 @@ def _fit_size_dependence(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndar
 
 
 def _scale(basis: np.ndarray, coefficients: np.ndarray, name: str) -> np.ndarray:
-    return np.maximum(np.exp(np.clip(basis @ coefficients, -20, 20)), MIN_SCALES.get(name, 1e-3))
+    scale: np.ndarray = np.maximum(np.exp(np.clip(basis @ coefficients, -20, 20)), MIN_SCALES.get(name, 1e-3))
+    return scale
 
 
 def _normal_scores(residuals: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
@@ -272,9 +273,10 @@ def _negative_log_density(reference: Mapping[str, Any], scores: np.ndarray) -> n
         root = np.array(precision)
         white = (scores - np.array(mean)) @ root
         parts.append(np.log(weight + 1e-300) - 0.5 * (white**2).sum(axis=1) + np.log(np.abs(np.diag(root))).sum())
-    return -logsumexp(np.array(parts), axis=0)
+    density: np.ndarray = logsumexp(np.array(parts), axis=0)
+    return -density
 
 
 def _rounded(values: Any) -> list[Any]:
     """Plain lists of numbers with six significant digits."""
-    return np.vectorize(lambda v: float(f"{v:.6g}"))(np.array(values)).tolist()
+    return list(np.vectorize(lambda v: float(f"{v:.6g}"))(np.array(values)).tolist())

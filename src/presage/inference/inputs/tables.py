@@ -191,7 +191,7 @@ def _refuse_duplicates(names: list[str]) -> None:
 
 
 def _text_to_numbers(column: pd.Series, name: str) -> np.ndarray | None:
-    """Numbers of a column without a numeric type; None if it is text; `DataError` if only some cells are not numbers."""
+    """Numbers of a column without a numeric type; None if it is text; raises if only some cells are not numbers."""
     import pandas as pd
 
     if len(column) == 0:
@@ -204,7 +204,7 @@ def _text_to_numbers(column: pd.Series, name: str) -> np.ndarray | None:
     if not present.any():
         return np.full(len(column), np.nan)
     try:
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers: np.ndarray = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
         return None
     bad = present & np.isnan(numbers)

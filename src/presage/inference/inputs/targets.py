@@ -115,7 +115,7 @@ def _binary(mask: np.ndarray, table: Table) -> np.ndarray:
         return mask
     if mask.dtype.kind not in "fiu" or not np.isin(mask, (0, 1)).all():
         raise DataError("the intervention mask must hold only 0 (not intervened) and 1 (intervened)")
-    return mask == 1
+    return np.asarray(mask == 1)
 
 
 def mask_from_entries(entries: Iterable[Any], table: Table) -> np.ndarray:
@@ -127,7 +127,7 @@ def mask_from_entries(entries: Iterable[Any], table: Table) -> np.ndarray:
     plain = [entry for entry in entries if isinstance(entry, (bool, int, np.integer, np.bool_, float))]
     if len(plain) == n and d > 2 and set(plain) == {0, 1}:
         raise DataError(
-            "the interventions hold only 0 or 1 for each row; say which variable was intervened on: give names, or a mask [n, d]"
+            "the interventions hold only 0 or 1 for each row; give the names of the targets, or a mask [n, d]"
         )
     positions = {name: j for j, name in enumerate(table.names)}
     mask = np.zeros((n, d), dtype=bool)
@@ -170,7 +170,7 @@ def _targets(entry: Any, row: int, positions: dict[str, int], names: list[str]) 
             return []
         if not 0 <= entry < len(names):
             raise DataError(
-                f"{row_number(row)}: the intervention {entry} is not a column; columns are counted from 0 to {len(names) - 1}"
+                f"{row_number(row)}: there is no column number {entry}; columns are counted from 0 to {len(names) - 1}"
             )
         return [int(entry)]
     if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)):

@@ -68,7 +68,7 @@ def parameters(case: dict) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
 
 
 def statistics(x: np.ndarray) -> np.ndarray:
-    """Mean, standard deviation and fraction of zeros per gene, then pairwise correlations (0 where a gene is constant)."""
+    """Mean, standard deviation and fraction of zeros per gene, then correlations (0 where a gene is constant)."""
     spread = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     pairs = (scaled.T @ scaled / len(x))[np.triu_indices(x.shape[1], k=1)]
@@ -83,7 +83,7 @@ def labels(d: int) -> list[str]:
 def summarize(
     clean: np.ndarray, knockouts: np.ndarray, masks: np.ndarray, measured: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Statistics of one dataset: wild type, counts of the wild type, and mean and standard deviation under each knockout."""
+    """Statistics of one dataset: wild type, its counts, and mean and standard deviation under each knockout."""
     by_target = [knockouts[masks[:, k] > 0] for k in range(clean.shape[1])]
     return {
         "wild type": statistics(clean),
@@ -213,8 +213,10 @@ def report(stored: dict, datasets: int) -> None:
             where = labels(d)[worst] if key != "knockout" else f"target {worst // (2 * d)}, entry {worst % (2 * d)}"
             rms, large = np.sqrt(np.mean(z**2)), np.mean(np.abs(z) > 2)
             print(f"{name:14s} {key:10s} {z.size:7d} {rms:6.2f} {np.abs(z).max():7.2f} {large:8.3f}  {where}")
-    z = np.concatenate(everything) print(f"all: {z.size} numbers, rms z {np.sqrt(np.mean(z**2)):.2f}, fraction of |z| >
-    2: {np.mean(np.abs(z) > 2):.3f}")
+    z = np.concatenate(everything)
+    print(
+        f"all: {z.size} numbers, rms z {np.sqrt(np.mean(z**2)):.2f}, fraction of |z| > 2: {np.mean(np.abs(z) > 2):.3f}"
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import dataclasses
 from judging import score
 
 from presage.domain.catalog import get_domain
-from presage.inference.hub import Model, load_model
+from presage.inference.hub import load_model
+from presage.inference.model import Model
 from presage.networks.network import build_network
 from presage.networks.pair import PairNetwork
 from presage.rng import Stream

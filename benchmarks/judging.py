@@ -15,7 +15,7 @@ import numpy as np
 from presage.data.examples import load_sachs
 from presage.domain.catalog import get_domain
 from presage.errors import PresageError
-from presage.inference.hub import Model
+from presage.inference.model import Model
 from presage.metrics import calibration_curve, evaluate, mean_and_error
 
 METRICS = ("f1", "auprc", "auroc", "ece", "shd", "acyclic")

@@ -22,7 +22,8 @@ from typing import Any
 from judging import CALIBRATED, learning_curve, measure, weak_spots
 
 from presage.domain.catalog import get_domain
-from presage.inference.hub import Model, load_model
+from presage.inference.hub import load_model
+from presage.inference.model import Model
 from presage.networks.weights import load_model_file, save_model
 from presage.ood.check import fit_reference
 from presage.training.export import model_of_run

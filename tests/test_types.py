@@ -61,8 +61,8 @@ def test_nothing_of_the_callers_is_shared_or_changed(x, data) -> None:
         ({"x": X, "missing": np.full((2, 3), "x")}, "only 0 and 1"),
         ({"x": X, "graph": np.zeros((2, 3))}, "3 x 3 table"),
         ({"x": X, "graph": np.full((3, 3), 0.5)}, "0 and 1"),
-        ({"x": X, "rows": {"batch": np.zeros(3)}}, "'batch' has 3 entries for 2 rows"),
-        ({"x": X, "rows": {"batch": np.array(1)}}, "'batch' must have one entry for each of the 2 rows"),
+        ({"x": X, "annotations": {"batch": np.zeros(3)}}, "'batch' has 3 entries for 2 rows"),
+        ({"x": X, "annotations": {"batch": np.array(1)}}, "'batch' must have one entry for each of the 2 rows"),
     ],
 )
 def test_bad_datasets_are_refused(fields, message) -> None:
@@ -78,12 +78,12 @@ def test_take_keeps_everything_in_step() -> None:
         names=("a", "b", "c"),
         kind="counts",
         graph=np.triu(np.ones((3, 3)), 1),
-        rows={"cell": np.arange(6)},
+        annotations={"cell": np.arange(6)},
     )
     some = data.take(np.array([4, 1]))
     for name in ("x", "interventions", "missing"):
         assert (getattr(some, name) == getattr(data, name)[[4, 1]]).all()
-    assert some.rows["cell"].tolist() == [4, 1]
+    assert some.annotations["cell"].tolist() == [4, 1]
     assert (some.names, some.kind) == (data.names, data.kind)
     assert (some.graph == data.graph).all()
     assert data.take(np.arange(6) % 2 == 0).n == 3
@@ -91,9 +91,9 @@ def test_take_keeps_everything_in_step() -> None:
 
 def test_row_annotations_cannot_be_changed_through_the_caller() -> None:
     labels = np.arange(2)
-    data = Dataset(x=X, rows={"cell": labels})
+    data = Dataset(x=X, annotations={"cell": labels})
     labels[0] = 9
-    assert data.rows["cell"].tolist() == [0, 1]
+    assert data.annotations["cell"].tolist() == [0, 1]
 
 
 def test_batches_slice_and_concatenate() -> None:
@@ -103,7 +103,7 @@ def test_batches_slice_and_concatenate() -> None:
         interventions=np.zeros((5, 4, 3), dtype=bool),
         graph=np.zeros((5, 3, 3), dtype=np.int8),
         names=[(f"{k}a", "b", "c") for k in range(5)],
-        rows={"cell": np.arange(20).reshape(5, 4)},
+        annotations={"cell": np.arange(20).reshape(5, 4)},
     )
     assert isinstance(batch[1], Dataset)
     assert batch[1].names == ("1a", "b", "c")
@@ -112,6 +112,6 @@ def test_batches_slice_and_concatenate() -> None:
     assert len(again) == len(list(batch)) == 5
     assert (again.x == batch.x).all()
     assert list(again.names) == list(batch.names)
-    assert (again.rows["cell"] == batch.rows["cell"]).all()
+    assert (again.annotations["cell"] == batch.annotations["cell"]).all()
     with pytest.raises(IndexError):
         batch[5]

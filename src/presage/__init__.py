@@ -12,7 +12,7 @@ _HOMES = {
     "Dataset": "presage.types",
     "InputError": "presage.errors",
     "Knowledge": "presage.inference.knowledge",
-    "Model": "presage.inference.hub",
+    "Model": "presage.inference.model",
     "PresageError": "presage.errors",
     "Result": "presage.inference.result",
     "discover": "presage.inference.discovery",

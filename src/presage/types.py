@@ -1,4 +1,4 @@
-"""`Dataset` and `Batch`: the measurements that flow through the house.
+"""`Dataset` and `Batch`: measurements with interventions, missing cells, names and, where known, the true graph.
 
 Orientation, stated once for everything in Presage: `graph[i, j] = 1` and `probability[i, j]` mean that variable i
 (the row) is a direct cause of variable j (the column).
@@ -6,6 +6,9 @@ Orientation, stated once for everything in Presage: `graph[i, j] = 1` and `proba
 
 from __future__ import annotations
 
+import copy
+import os
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from presage.errors import DataError
+from presage.files import atomic_write
 
 if TYPE_CHECKING:
     import anndata
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Dataset", "Kind", "default_names"]
 
 Kind = Literal["real", "counts"]
+
+_ANNOTATION = "annotation_"
+"""Prefix of the keys of row annotations in an npz file."""
 
 
 def default_names(d: int) -> tuple[str, ...]:
@@ -33,7 +40,7 @@ def default_names(d: int) -> tuple[str, ...]:
 
 def _frozen(array: np.ndarray) -> np.ndarray:
     """A read-only view, so that nobody changes a dataset in place; the caller's array stays writable."""
-    view = array.view()
+    view: np.ndarray = array.view()
     view.flags.writeable = False
     return view
 
@@ -46,8 +53,8 @@ class Dataset:
     interventions: [n, d] bool; True where the variable was set from outside in that row. None means nowhere.
     missing: [n, d] bool; True where the cell was not measured. None means nowhere; NaN cells of x are added to it.
     names: d distinct strings. kind: "real", or "counts" for non-negative whole numbers.
-    graph: [d, d] int8 of 0/1 if the truth is known (row causes column).
-    rows: per-row annotations, for example {"cell_type": [n]}.
+    graph: [d, d] int8 of 0/1 if the true graph is known (row causes column).
+    annotations: labels of the rows, for example {"cell_type": [n]}.
     """
 
     x: np.ndarray
@@ -56,7 +63,7 @@ class Dataset:
     names: tuple[str, ...] = None  # type: ignore[assignment]
     kind: Kind = "real"
     graph: np.ndarray | None = None
-    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+    annotations: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         x = np.asarray(self.x)
@@ -70,10 +77,7 @@ class Dataset:
         x[missing] = 0.0
         if not np.isfinite(x).all():
             raise DataError("the values contain infinities; replace them or mark them as missing (NaN)")
-        if self.kind not in ("real", "counts"):
-            raise DataError(f"kind must be 'real' or 'counts', not {self.kind!r}")
-        if self.kind == "counts" and ((x < 0).any() or (x != np.floor(x)).any()):
-            raise DataError("counts must be whole numbers of at least 0; for other values use kind='real'")
+        _check_kind(x, self.kind)
         names = default_names(d) if self.names is None else tuple(str(name) for name in self.names)
         if len(names) != d:
             raise DataError(f"there are {d} columns but {len(names)} names")
@@ -86,8 +90,8 @@ class Dataset:
             if graph.shape != (d, d) or not np.isin(graph, (0, 1)).all():
                 raise DataError(f"the graph must be a {d} x {d} table of 0 and 1 (row causes column)")
             graph = _frozen(graph.astype(np.int8))
-        rows = {key: _frozen(np.array(value)) for key, value in self.rows.items()}
-        for key, value in rows.items():
+        annotations = {key: _frozen(np.array(value)) for key, value in self.annotations.items()}
+        for key, value in annotations.items():
             if value.ndim == 0:
                 raise DataError(f"the row annotation {key!r} must have one entry for each of the {n} rows")
             if len(value) != n:
@@ -98,17 +102,17 @@ class Dataset:
         set_(self, "missing", _frozen(missing))
         set_(self, "names", names)
         set_(self, "graph", graph)
-        set_(self, "rows", rows)
+        set_(self, "annotations", annotations)
 
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.x.shape[0]
+        return int(self.x.shape[0])
 
     @property
     def d(self) -> int:
         """Number of variables."""
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     def take(self, rows: np.ndarray) -> Dataset:
         """The dataset of the rows given by indices or by a mask of length n."""
@@ -119,7 +123,60 @@ class Dataset:
             names=self.names,
             kind=self.kind,
             graph=self.graph,
-            rows={key: value[rows] for key, value in self.rows.items()},
+            annotations={key: value[rows] for key, value in self.annotations.items()},
+        )
+
+    def with_kind(self, kind: Kind) -> Dataset:
+        """The same measurements as another kind of values; shares memory with this dataset."""
+        if kind == self.kind:
+            return self
+        _check_kind(self.x, kind)
+        other = copy.copy(self)
+        object.__setattr__(other, "kind", kind)
+        return other
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a compressed npz file that `Dataset.load` and `presage.discover` read.
+
+        Keys: x, interventions, names, kind; missing and graph where there are any; annotation_KEY for row annotations.
+        Values are stored as float32 or int32 where that loses nothing.
+        """
+        arrays = {"x": _compact(self.x, self.kind), "interventions": self.interventions}
+        arrays |= {"missing": self.missing} if self.missing.any() else {}
+        arrays |= {} if self.graph is None else {"graph": self.graph}
+        _write_npz(path, arrays, self.annotations, np.array(self.names), self.kind)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Dataset:
+        """Read a dataset from an npz file, written by `save` or otherwise; only the values x [n, d] are required.
+
+        A file with a single array may store the values under any key. Pickled data is refused.
+        """
+        text = repr(os.fspath(path))
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                keys = list(file.files)
+                arrays = {key: file[key] for key in keys}
+        except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+            reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
+            raise DataError(f"{text} cannot be read as npz: {reason}") from error
+        key = "x" if "x" in keys else keys[0] if len(keys) == 1 else None
+        if key is None:
+            raise DataError(f"{text} should hold the values under the key 'x'; its keys: {', '.join(keys) or 'none'}")
+        if arrays[key].ndim == 3:
+            raise DataError(
+                f"{text} holds {len(arrays[key])} datasets; save one of them on its own (x of shape [rows, variables])"
+            )
+        return Dataset(
+            x=arrays[key],
+            interventions=arrays.get("interventions"),  # type: ignore[arg-type]  # None means nowhere
+            missing=arrays.get("missing"),  # type: ignore[arg-type]
+            names=tuple(np.ravel(arrays["names"])) if "names" in arrays else None,  # type: ignore[arg-type]
+            kind=str(arrays.get("kind", "real")),  # type: ignore[arg-type]  # checked by Dataset
+            graph=arrays.get("graph"),
+            annotations={
+                name.removeprefix(_ANNOTATION): value for name, value in arrays.items() if name.startswith(_ANNOTATION)
+            },
         )
 
     def to_anndata(self) -> anndata.AnnData:
@@ -130,7 +187,7 @@ class Dataset:
 
     @staticmethod
     def from_anndata(adata: anndata.AnnData) -> Dataset:
-        """Back from what `to_anndata` made."""
+        """The dataset in an AnnData that `to_anndata` made, or in another one with targets in obs["target"]."""
         from presage.data.anndata_io import from_anndata
 
         return from_anndata(adata)
@@ -142,10 +199,10 @@ class Dataset:
 
 
 class Batch(Sequence[Dataset]):
-    """Datasets of equal shape kept as stacked arrays; indexing gives `Dataset`s, the arrays serve training.
+    """Datasets of equal shape as stacked arrays, for training; indexing gives a `Dataset`.
 
     x: [B, n, d] float64; interventions: [B, n, d] bool; graph: [B, d, d] int8.
-    names: one tuple of names per dataset, or None for x0, x1, ... rows: annotations of shape [B, n].
+    names: one tuple of names per dataset, or None for x0, x1, ...; annotations: labels of the rows, each [B, n].
     """
 
     def __init__(
@@ -156,25 +213,27 @@ class Batch(Sequence[Dataset]):
         graph: np.ndarray,
         kind: Kind = "real",
         names: Sequence[tuple[str, ...]] | None = None,
-        rows: Mapping[str, np.ndarray] | None = None,
+        annotations: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         self.x = x
         self.interventions = interventions
         self.graph = graph
         self.kind: Kind = kind
         self.names = names
-        self.rows = dict(rows or {})
+        self.annotations = dict(annotations or {})
 
     @classmethod
     def stack(cls, items: Sequence[Mapping[str, Any]], kind: Kind) -> Batch:
-        """Stack raw draws: mappings with x, interventions, graph and optionally names and rows."""
+        """Stack raw samples: mappings with x, interventions, graph and optionally names and annotations."""
         return cls(
             x=np.stack([item["x"] for item in items]),
             interventions=np.stack([item["interventions"] for item in items]),
             graph=np.stack([item["graph"] for item in items]),
             kind=kind,
             names=[item["names"] for item in items] if items[0].get("names") is not None else None,
-            rows={key: np.stack([item["rows"][key] for item in items]) for key in items[0].get("rows") or {}},
+            annotations={
+                key: np.stack([item["annotations"][key] for item in items]) for key in items[0].get("annotations") or {}
+            },
         )
 
     @classmethod
@@ -189,8 +248,18 @@ class Batch(Sequence[Dataset]):
             graph=np.concatenate([batch.graph for batch in batches]),
             kind=first.kind,
             names=None if first.names is None else [name for batch in batches for name in batch.names or ()],
-            rows={key: np.concatenate([batch.rows[key] for batch in batches]) for key in first.rows},
+            annotations={
+                key: np.concatenate([batch.annotations[key] for batch in batches]) for key in first.annotations
+            },
         )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an npz file: the keys of `Dataset.save`, with a leading axis unless there is only one dataset."""
+        if len(self) == 1:
+            return self[0].save(path)
+        names = default_names(self.x.shape[2]) if self.names is None else self.names
+        arrays = {"x": _compact(self.x, self.kind), "interventions": self.interventions, "graph": self.graph}
+        return _write_npz(path, arrays, self.annotations, np.array(names), self.kind)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -201,14 +270,14 @@ class Batch(Sequence[Dataset]):
     def __getitem__(self, index: slice) -> Batch: ...
     def __getitem__(self, index: int | slice) -> Dataset | Batch:
         names = None if self.names is None else self.names[index]
-        rows = {key: value[index] for key, value in self.rows.items()}
+        annotations = {key: value[index] for key, value in self.annotations.items()}
         parts: dict[str, Any] = {
             "x": self.x[index],
             "interventions": self.interventions[index],
             "graph": self.graph[index],
             "kind": self.kind,
             "names": names,
-            "rows": rows,
+            "annotations": annotations,
         }
         return Batch(**parts) if isinstance(index, slice) else Dataset(**parts)
 
@@ -220,14 +289,43 @@ class Batch(Sequence[Dataset]):
         return f"Batch({size} datasets of {n} rows x {d} variables, {self.kind})"
 
 
+def _compact(x: np.ndarray, kind: Kind) -> np.ndarray:
+    """The values as int32 (counts) or float32 (real values) where that loses nothing."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = x.astype(np.int32 if kind == "counts" else np.float32)
+    return small if (small == x).all() else x
+
+
+def _write_npz(
+    path: str | os.PathLike[str],
+    arrays: Mapping[str, np.ndarray],
+    annotations: Mapping[str, np.ndarray],
+    names: np.ndarray,
+    kind: Kind,
+) -> None:
+    labels = {f"{_ANNOTATION}{key}": value for key, value in annotations.items()}
+    for key, value in labels.items():
+        if value.dtype == object:
+            labels[key] = value.astype(str)
+    with atomic_write(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays, **labels, names=names, kind=np.array(kind))
+
+
+def _check_kind(x: np.ndarray, kind: Kind) -> None:
+    if kind not in ("real", "counts"):
+        raise DataError(f"kind must be 'real' or 'counts', not {kind!r}")
+    if kind == "counts" and ((x < 0).any() or (x != np.floor(x)).any()):
+        raise DataError("counts must be whole numbers of at least 0; for other values use kind='real'")
+
+
 def _mask(mask: np.ndarray | None, shape: tuple[int, int], what: str) -> np.ndarray:
     if mask is None:
         return np.zeros(shape, dtype=bool)
-    mask = np.asarray(mask)
+    mask = np.array(mask)
     if mask.shape != shape:
         raise DataError(f"the {what} has shape {mask.shape}, but the values have shape {shape}; they must agree")
     if mask.dtype != bool:
         if mask.dtype.kind not in "fiu" or not np.isin(mask, (0, 1)).all():
             raise DataError(f"the {what} must hold only 0 and 1 (or False and True)")
         mask = mask.astype(bool)
-    return mask.copy()
+    return mask

@@ -81,7 +81,7 @@ def test_knowledge_from_a_file(presage_cli: Cli, table: Path, model: Path, tmp_p
         (["{table}", "--counts"], "not counts"),
         (["{table}", "--known", "absent.json"], "cannot read"),
         (["{table}", "--known", "{table}"], "not JSON"),
-        (["{table}", "--seed", "-1"], "seed"),
+        (["{table}", "--seed", "1"], "No such option"),
         (["{table}", "--layer", "x"], "layer"),
         (["{table}", "--out", "{table}"], "cannot write"),
         ([], "Missing argument"),

@@ -24,9 +24,9 @@ def same(left: Dataset, right: Dataset) -> None:
     assert (left.graph is None) == (right.graph is None)
     if left.graph is not None:
         assert np.array_equal(left.graph, right.graph)
-    assert set(left.rows) == set(right.rows)
-    for key in left.rows:
-        assert np.array_equal(left.rows[key], right.rows[key])
+    assert set(left.annotations) == set(right.annotations)
+    for key in left.annotations:
+        assert np.array_equal(left.annotations[key], right.annotations[key])
 
 
 def test_contents(genes: Dataset) -> None:
@@ -37,7 +37,7 @@ def test_contents(genes: Dataset) -> None:
     assert list(adata.obs["target"][:24]) == [""] * 24
     for row in range(24, 40):
         assert adata.obs["target"].iloc[row] == genes.names[int(genes.interventions[row].argmax())]
-    assert np.array_equal(adata.obs["cell_type"], genes.rows["cell_type"])
+    assert np.array_equal(adata.obs["cell_type"], genes.annotations["cell_type"])
     assert np.array_equal(adata.varp["graph"], genes.graph)
 
 
@@ -88,6 +88,6 @@ def test_unknown_target_is_named() -> None:
 
 
 def test_a_row_annotation_may_not_hide_the_targets() -> None:
-    dataset = Dataset(x=np.zeros((2, 1)), rows={"target": np.zeros(2)})
+    dataset = Dataset(x=np.zeros((2, 1)), annotations={"target": np.zeros(2)})
     with pytest.raises(DataError, match="target"):
         dataset.to_anndata()

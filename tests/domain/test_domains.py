@@ -230,7 +230,9 @@ def test_domain_files(tmp_path) -> None:
         open_domain(str(tmp_path / "none.json"))
 
 
-@pytest.mark.parametrize("components", [{"graphs": ()}, {"mechanisms": (Homoscedastic(),)}, {"noises": Homoscedastic()}])
+@pytest.mark.parametrize(
+    "components", [{"graphs": ()}, {"mechanisms": (Homoscedastic(),)}, {"noises": Homoscedastic()}]
+)
 def test_domains_need_components_of_the_right_kind(components) -> None:
     fine = {"graphs": (ErdosRenyi(),), "mechanisms": (Linear(),), "noises": (Homoscedastic(),)}
     with pytest.raises(

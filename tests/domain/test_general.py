@@ -74,13 +74,13 @@ def check(data: dict[str, Any], d: int, n: int, n_interventional: int) -> None:
     assert ((counts == np.rint(counts)) & (counts >= 0)).all()
 
 
-@pytest.mark.parametrize("stratum", [None, *GeneralDomain.strata()])
+@pytest.mark.parametrize("stratum", [None, *DOMAIN.strata()])
 @pytest.mark.parametrize(
     ("d", "n", "n_interventional"),
     [(1, 2, 0), (1, 3, 1), (2, 2, 0), (2, 2, 2), (3, 5, 5), (3, 60, 0), (7, 90, 30), (12, 200, 0), (30, 100, 100)],
 )
 def test_datasets_are_well_formed(stratum, d, n, n_interventional) -> None:
-    domain = DOMAIN if stratum is None else GeneralDomain.stratum(stratum)
+    domain = DOMAIN if stratum is None else DOMAIN.strata()[stratum]
     for k in range(12):
         check(draw(domain, k, d, n, n_interventional), d, n, n_interventional)
 
@@ -102,14 +102,14 @@ def test_draws_are_exact_for_a_seed_and_do_not_depend_on_the_batch_size() -> Non
 
 
 def test_the_domain_and_its_strata_round_trip_through_json() -> None:
-    for domain in (DOMAIN, *(GeneralDomain.stratum(name) for name in GeneralDomain.strata())):
+    for domain in (DOMAIN, *(DOMAIN.strata()[name] for name in DOMAIN.strata())):
         assert from_json(json.loads(json.dumps(to_json(domain), allow_nan=False))) == domain
     assert "mechanism weights" in str(DOMAIN)
 
 
 def test_strata_force_their_shares() -> None:
     def drawn(name: str, n_interventional: int = 0) -> list[dict[str, Any]]:
-        return [draw(GeneralDomain.stratum(name), k, 8, 80, n_interventional) for k in range(30)]
+        return [draw(DOMAIN.strata()[name], k, 8, 80, n_interventional) for k in range(30)]
 
     assert all((data["kinds"] == 0).all() for data in drawn("continuous"))
     assert all((data["kinds"] != 0).all() for data in drawn("discrete"))
@@ -169,7 +169,7 @@ def test_position_says_nothing_about_causes() -> None:
     """Edges run from lower to higher positions as often as back, environments included."""
     forward = total = 0
     for stratum in ("continuous", "environment", "confounded"):
-        domain = GeneralDomain.stratum(stratum)
+        domain = DOMAIN.strata()[stratum]
         for k in range(120):
             graph = draw(domain, k, 9, 40)["graph"]
             forward += int(np.triu(graph).sum())

@@ -36,7 +36,7 @@ def test_a_dataset_is_counts_of_named_genes_with_knockouts(name: str) -> None:
     assert (dataset.interventions.sum(axis=0) == 2).all()  # every gene is a target
     assert not dataset.x[dataset.interventions].any()  # a knocked-out gene has no counts
     types = 10 if "mechanism" in name or name == "grn-ood" else 5
-    assert set(dataset.rows["cell_type"]) == set(range(types))
+    assert set(dataset.annotations["cell_type"]) == set(range(types))
     real = {gene for network in ("ecoli", "yeast") for gene in load_network(network).genes}
     if "graph" in name or name == "grn-ood":
         assert set(dataset.names) <= real

@@ -13,10 +13,12 @@ import torch
 
 import presage
 import presage.inference.hub
+import presage.inference.model
 from models_for_tests import save_tiny, tiny_network
 from presage.data.standardize import standardize
 from presage.errors import ConfigError, DataError, MissingExtraError, ModelFileError
-from presage.inference.hub import Model, load_model
+from presage.inference.hub import load_model
+from presage.inference.model import Model
 
 FIXTURES = Path(os.environ.get("PRESAGE_FIXTURES", Path(__file__).parents[3] / "shared" / "fixtures"))
 
@@ -144,11 +146,11 @@ def test_cards_come_from_the_records(file: Path) -> None:
 
 def test_what_cannot_fit_is_refused_with_what_would(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(file)
-    monkeypatch.setattr(presage.inference.hub, "_available_memory", lambda: 2.0 * 2**30)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: types.SimpleNamespace(available=2 * 2**30))
     monkeypatch.setattr(type(model.network), "bytes_per_pair", lambda network: 2.0**28)
     with pytest.raises(DataError, match=r"^5 variables need about 6 GiB of memory, but 2 GiB .* about 2 variables"):
         model.probabilities(data()[0])
-    monkeypatch.setattr(presage.inference.hub, "_available_memory", lambda: None)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: types.SimpleNamespace(available=8 * 2**30))
     assert model.probabilities(data()[0]).shape == (5, 5)
 
 
@@ -180,7 +182,7 @@ def test_published_models(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_model("hf://owner/repo").name == "tiny"
     assert load_model("hf://owner/repo/sub/big.safetensors").name == "tiny"
     assert asked == [("owner/repo", "model.safetensors"), ("owner/repo", "sub/big.safetensors")]
-    with pytest.raises(ModelFileError, match=r"could not be fetched: 404: no such repository$"):
+    with pytest.raises(ModelFileError, match=r"could not be downloaded: 404: no such repository$"):
         load_model("hf://owner/absent")
     with pytest.raises(ConfigError, match="should look like"):
         load_model("hf://owner")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from presage.errors import DataError
-from presage.inference.inputs import looks_like_counts, read_inputs
+from presage.inference.inputs import data_warnings, looks_like_counts, read_inputs
 from presage.types import Dataset
 
 NAMES = ["a", "b", "c", "d"]
@@ -77,8 +77,8 @@ def test_every_container_gives_the_same_dataset(x: np.ndarray, tmp_path: Path) -
         np.testing.assert_allclose(found.dataset.x, x, rtol=1e-12, err_msg=name)
         assert list(found.dataset.names) == NAMES, name
         assert found.dataset.kind == "real", name
-        expected = ("a nameless column that only numbers the rows was left out",) if name == "with_index.csv" else ()
-        assert found.warnings == expected, name
+        expected = ("an unnamed column that only numbers the rows was left out",) if name == "with_index.csv" else ()
+        assert found.notes == expected, name
 
 
 def test_unnamed_containers(x: np.ndarray) -> None:
@@ -152,10 +152,9 @@ def test_layers_are_chosen_by_name(x: np.ndarray) -> None:
 
     counts = np.random.default_rng(1).poisson(3.0, size=x.shape)
     adata = anndata.AnnData(X=x.copy(), layers={"counts": csr_matrix(counts)})
-    found = read_inputs(adata, layer="counts", kind="counts")
+    found = read_inputs(adata, layer="counts")
     np.testing.assert_array_equal(found.dataset.x, counts)
     assert found.countlike
-    assert found.dataset.kind == "counts"
     with pytest.raises(DataError, match="no layer 'raw'; its layers: 'counts'"):
         read_inputs(adata, layer="raw")
 
@@ -174,7 +173,9 @@ def test_missing_cells_are_masked_not_dropped(x: np.ndarray) -> None:
         found = read_inputs(data)
         assert found.dataset.n == 30
         assert np.argwhere(found.dataset.missing).tolist() == [[3, 1]]
-        assert any("missing" in warning for warning in found.warnings)
+        assert data_warnings(found.dataset) == [
+            "0.8% of the cells are missing; missing cells are ignored; no rows were dropped"
+        ]
 
 
 def test_inputs_are_never_modified(x: np.ndarray, mask: np.ndarray) -> None:
@@ -195,7 +196,7 @@ def test_headless_files_get_default_names(x: np.ndarray, tmp_path: Path) -> None
     found = read_inputs(tmp_path / "t.csv")
     np.testing.assert_allclose(found.dataset.x, x)
     assert found.dataset.names == ("x0", "x1", "x2", "x3")
-    assert "first line" in found.warnings[0]
+    assert "first line" in found.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The foreign-data check: quiet on its own domain, loud on others, plain JSON, independent of units."""
+"""The out-of-distribution check: few false alarms, detection of other domains, plain JSON, independence of units."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 import presage
 from models_for_tests import summaries
 from presage.errors import ModelFileError
-from presage.ood.check import compare, fit_reference
+from presage.ood.check import OODReport, compare, fit_reference
 from presage.ood.summaries import LABELS, summarize
 from presage.types import Dataset
 
 
-def fired(reference: dict, domain: str, size: int = 60, **sizes: int) -> float:
+def flagged_share(reference: dict, domain: str, size: int = 60, **sizes: int) -> float:
     batch = presage.simulate(domain, **{"d": 10, "n": 100, "n_interventional": 30, "seed": 5, "size": size, **sizes})
     return float(
         np.mean([compare(reference, Dataset(x=item.x, interventions=item.interventions)).is_ood for item in batch])
@@ -25,10 +25,10 @@ def fired(reference: dict, domain: str, size: int = 60, **sizes: int) -> float:
 def test_false_alarms_are_rare_and_detection_is_not() -> None:
     reference = summaries("linear")
     # 240 reference datasets set the level of 2.5 % loosely; 0.1 is three standard errors above 5 % for 60 datasets.
-    assert fired(reference, "linear") <= 0.1
-    assert fired(reference, "linear", n_interventional=0) <= 0.1
-    assert fired(reference, "rff-ood") >= 0.5
-    assert fired(reference, "grn", size=5) == 1.0
+    assert flagged_share(reference, "linear") <= 0.1
+    assert flagged_share(reference, "linear", n_interventional=0) <= 0.1
+    assert flagged_share(reference, "rff-ood") >= 0.5
+    assert flagged_share(reference, "grn", size=5) == 1.0
 
 
 def test_the_report_names_what_is_outside_and_how_far() -> None:
@@ -42,7 +42,9 @@ def test_the_report_names_what_is_outside_and_how_far() -> None:
     text = report.sentence("lin")
     assert "'lin'" in text
     assert LABELS[first.name] in text
-    assert json.loads(json.dumps(report.to_json()))["is_ood"] is True
+    stored = json.loads(json.dumps(report.to_json()))
+    assert stored["is_ood"] is True
+    assert OODReport.from_json(stored) == report
 
 
 def test_the_reference_is_plain_json_and_reproducible() -> None:
@@ -79,7 +81,7 @@ def test_degenerate_data_still_gets_a_finite_score(x: np.ndarray) -> None:
     assert np.isfinite(compare(summaries("linear"), Dataset(x=x)).score)
 
 
-def test_large_tables_are_thinned() -> None:
+def test_large_tables_are_subsampled() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(30_000, 3))
     assert summarize(Dataset(x=x)) == summarize(Dataset(x=x[np.unique(np.linspace(0, 29_999, 2000).astype(int))]))
@@ -92,14 +94,14 @@ def test_damaged_references_are_refused() -> None:
             compare({**summaries("linear"), **change}, dataset)
 
 
-def test_discover_warns_about_foreign_data(tmp_path) -> None:
+def test_discover_warns_about_out_of_distribution_data(tmp_path) -> None:
     from models_for_tests import save_tiny
 
     model = presage.load_model(save_tiny(tmp_path / "lin.safetensors", with_summaries=True))
     usual = presage.simulate("linear", d=8, n=150, seed=11)
-    foreign = np.random.default_rng(0).standard_cauchy(size=(150, 8))
+    shifted = np.random.default_rng(0).standard_cauchy(size=(150, 8))
     assert presage.discover(usual, model=model).ood is not None
-    told = presage.discover(foreign, model=model)
-    assert any("unlike what the model 'lin' was trained on" in warning for warning in told.warnings)
-    assert told.ood is not None
-    assert told.ood.score > presage.discover(usual, model=model).ood.score
+    found = presage.discover(shifted, model=model)
+    assert any("out of distribution for the model 'lin'" in warning for warning in found.warnings)
+    assert found.ood is not None
+    assert found.ood.score > presage.discover(usual, model=model).ood.score

@@ -43,7 +43,7 @@ def test_figures_of_all_sizes_are_drawn(d: int) -> None:
     rng = np.random.default_rng(d)
     matrix = rng.beta(0.2, 2.0, size=(d, d))
     np.fill_diagonal(matrix, 0.0)
-    result = Result(matrix=matrix, names=tuple(f"variable number {j}" for j in range(d)), model="m")
+    result = Result(unconstrained=matrix, names=tuple(f"variable number {j}" for j in range(d)), model="m")
     figure = result.plot()
     heat, drawing = figure.axes[:2]
     count = int((matrix > 0.5).sum())
@@ -59,7 +59,7 @@ def test_figures_of_all_sizes_are_drawn(d: int) -> None:
 
 def test_strange_names_do_not_break_drawing() -> None:
     names = ("$x_{", "a\nb", "\x00", "")
-    result = Result(matrix=np.triu(np.full((4, 4), 0.8), 1), names=names, model="m")
+    result = Result(unconstrained=np.triu(np.full((4, 4), 0.8), 1), names=names, model="m")
     assert figure_bytes(result.plot(), dpi=40).startswith(b"\x89PNG")
 
 
@@ -107,7 +107,7 @@ def test_learning_curves_come_from_records(tmp_path: Path) -> None:
 def test_plots_leave_pyplot_alone() -> None:
     code = (
         "import sys, numpy as np; from presage.inference.result import Result\n"
-        "Result(matrix=np.zeros((2, 2)), names=('a', 'b'), model='m').plot()\n"
+        "Result(unconstrained=np.zeros((2, 2)), names=('a', 'b'), model='m').plot()\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""report.html is one page that needs nothing from outside and says everything that matters."""
+"""report.html is one self-contained page; names and cards cannot inject markup."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import presage
 from models_for_tests import save_tiny
 from presage.inference.result import Result
-from presage.report.html import report_html
+from presage.report.html import markdown_html, report_html
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}
 
@@ -61,27 +61,27 @@ def test_the_page_is_whole_and_self_contained(result: Result) -> None:
     assert not re.search(r"https?://|@import|url\(", page)
 
 
-def test_the_page_says_what_matters(result: Result) -> None:
+def test_the_page_has_edges_warnings_knowledge_and_card(result: Result) -> None:
     text = " ".join(" ".join(read(report_html(result)).text).split())
-    for part in ("x0 → x1", "Before you rely on this", "unlike what the model", "x2 has no causes", "{x0} before {x4}",
+    for part in ("x0 → x1", "Warnings", "out of distribution for the model", "x2 has no causes", "{x0} before {x4}",
                  "x2 → x3 does not", "Model card", "Untrained; for tests.", "Limits", "at this size"):  # fmt: skip
         assert part in text, part
     for warning in result.warnings:
         assert warning[1:30] in text
 
 
-def test_a_quiet_result_says_so() -> None:
-    page = report_html(Result(matrix=np.zeros((3, 3)), names=("a", "b", "c"), model="m"))
+def test_a_result_without_edges_and_warnings() -> None:
+    page = report_html(Result(unconstrained=np.zeros((3, 3)), names=("a", "b", "c"), model="m"))
     text = " ".join(read(page).text)
     assert "No warnings" in text
-    assert "None lies above 0.5" in text
+    assert "There are none. The most probable edges are:" in text
     assert "not checked" in text
 
 
 def test_names_cannot_inject_markup() -> None:
     names = ("<script>alert(1)</script>", '"><img src=x>', "b&c")
     matrix = np.array([[0.0, 0.9, 0.8], [0.7, 0.0, 0.9], [0.0, 0.0, 0.0]])
-    page = report_html(Result(matrix=matrix, names=names, model="<b>", warnings=["<i>odd"]))
+    page = report_html(Result(unconstrained=matrix, names=names, model="<b>", data_warnings=("<i>odd",)))
     assert "<script>" not in page
     assert "<img src=x>" not in page
     assert "<i>odd" not in page
@@ -89,12 +89,30 @@ def test_names_cannot_inject_markup() -> None:
     assert any("b&c" in text for text in checker.text)
 
 
-def test_many_edges_are_cut_and_cycles_told() -> None:
+def test_long_lists_are_cut_and_cycles_reported() -> None:
     matrix = np.full((9, 9), 0.9)
     np.fill_diagonal(matrix, 0.0)
-    text = " ".join(read(report_html(Result(matrix=matrix, names=tuple("abcdefghi"), model="m"))).text)
+    text = " ".join(read(report_html(Result(unconstrained=matrix, names=tuple("abcdefghi"), model="m"))).text)
     assert "32 more in edges.csv" in text
-    assert "(the exact optimum) leaves out 36 of them" in text
+    assert "(a proven optimum) leaves out 36 of these edges" in text
+
+
+def test_markdown_is_rendered_with_tables_and_without_raw_html() -> None:
+    page = str(markdown_html("# a\n\n| x | y |\n| - | - |\n| 1 | <b>2</b> |\n\n- item\n\n![p](http://h/p.png)\n"))
+    read(page)
+    assert "<h2>a</h2>" in page
+    assert "<td>&lt;b&gt;2&lt;/b&gt;</td>" in page
+    assert "<li>item</li>" in page
+    assert "<img" not in page
+
+
+def test_notebooks_show_summary_edges_and_picture(result: Result) -> None:
+    page = result._repr_html_()
+    checker = read(page)
+    text = " ".join(" ".join(checker.text).split())
+    assert "model tiny : 5 variables" in text
+    assert "x0 → x1" in text
+    assert [address[:22] for address in checker.addresses] == ["data:image/png;base64,"]
 
 
 def test_the_page_is_saved(result: Result, tmp_path: Path) -> None:

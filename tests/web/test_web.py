@@ -1,4 +1,4 @@
-"""The page without a browser: sources, sessions, runs, and what is shown of an answer."""
+"""The page without a browser: sources, sessions, runs, figures, knowledge and downloads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ pytest.importorskip("dash_cytoscape", reason="the page needs the extra web")
 import presage
 from models_for_tests import save_tiny
 from presage.errors import ConfigError, DataError
+from presage.inference.inputs import read_inputs
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
-from presage.web import answer_callbacks, data_callbacks, view, words
+from presage.web import data_callbacks, exports, result_callbacks, view
 from presage.web.app import create_app
 from presage.web.jobs import Runner
-from presage.web.sessions import Answer, Session, Sessions, with_knowledge
+from presage.web.sessions import Analysis, Session, Sessions
 from presage.web.sources import MAX_VARIABLES, Example, Simulation, Upload
 from worker_for_tests import slow_worker
 
@@ -32,8 +33,7 @@ MATRIX = np.array([[0, 0.9, 0.4, 0.1], [0.6, 0, 0.7, 0.2], [0.3, 0.65, 0, 0.95],
 
 @pytest.fixture
 def result() -> Result:
-    warnings = ["the edges above 0.5 form a cycle; result.graph(acyclic=True) gives ..."]
-    return Result(matrix=MATRIX, names=NAMES, model="m", warnings=warnings)
+    return Result(unconstrained=MATRIX, names=NAMES, model="m")
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,8 @@ def test_an_h5ad_file_brings_its_counts_and_its_column_of_targets(tmp_path) -> N
     dataset.to_anndata().write_h5ad(path)
     upload = Upload("cells.h5ad", path.read_bytes())
     assert upload.preview.title == "cells.h5ad"
-    inputs = upload.inputs(upload.preview.guess, counts=True)
-    assert inputs.countlike  # the kind itself goes with the model
+    inputs = upload.inputs(upload.preview.guess)
+    assert inputs.countlike  # the model decides on the kind
     found = inputs.dataset
     np.testing.assert_array_equal(found.x, dataset.x)
     np.testing.assert_array_equal(found.interventions, dataset.interventions)
@@ -115,15 +115,15 @@ def test_a_mask_file_is_read_and_a_wrong_one_is_named_without_our_folder() -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words_"),
+    ("name", "content", "message"),
     [
         ("x.csv", b"\x00\x01\x02", "not a text file"),
-        ("x.docx", b"abc", "cannot tell the format"),
+        ("x.docx", b"abc", "format of"),
         ("x.npz", b"zip", "read"),
     ],
 )
-def test_bad_files_give_a_sentence(name, content, words_) -> None:
-    with pytest.raises(DataError, match=words_) as caught:
+def test_bad_files_give_a_sentence(name, content, message) -> None:
+    with pytest.raises(DataError, match=message) as caught:
         Upload(name, content)
     assert "/tmp" not in str(caught.value)
 
@@ -148,14 +148,14 @@ def test_choices_start_with_the_likely_column() -> None:
     assert [option["value"] for option in options][-1] == "mask"
 
 
-def test_arrivals_are_limited() -> None:
+def test_uploads_are_limited() -> None:
     session = Session("k", 0.0)
-    with pytest.raises(DataError, match="larger than 1 MB"):
-        data_callbacks.arrived(session, "data", "x.csv", b"1" * ((1 << 20) + 1), 1 << 20)
+    with pytest.raises(DataError, match="larger than the limit of 1 MB"):
+        data_callbacks.store_upload(session, "data", "x.csv", b"1" * ((1 << 20) + 1), 1 << 20)
     with pytest.raises(DataError, match="empty"):
-        data_callbacks.arrived(session, "data", "x.csv", b"", 1 << 20)
-    data_callbacks.arrived(session, "data", "x.csv", csv(), 1 << 20)
-    data_callbacks.arrived(session, "mask", "m.csv", csv(), 1 << 20)
+        data_callbacks.store_upload(session, "data", "x.csv", b"", 1 << 20)
+    data_callbacks.store_upload(session, "data", "x.csv", csv(), 1 << 20)
+    data_callbacks.store_upload(session, "mask", "m.csv", csv(), 1 << 20)
     assert isinstance(session.source, Upload)
     assert session.mask is not None
 
@@ -163,7 +163,7 @@ def test_arrivals_are_limited() -> None:
 # Sessions
 
 
-def test_sessions_are_few_small_and_forgotten() -> None:
+def test_sessions_are_limited_and_expire() -> None:
     now = [0.0]
     sessions = Sessions(limit=3, bytes_limit=1000, minutes=1.0, clock=lambda: now[0])
     first = sessions.open()
@@ -175,7 +175,7 @@ def test_sessions_are_few_small_and_forgotten() -> None:
         sessions.get(first.key)
     last.source = Upload("x.csv", csv())
     assert last.source.size > 1000
-    sessions.tidy()
+    sessions.expire()
     assert len(sessions) == 1
     now[0] += 61.0
     with pytest.raises(DataError):
@@ -193,7 +193,7 @@ def until(condition) -> None:
     raise AssertionError("it never happened")
 
 
-def test_runs_do_not_wait_for_each_other_and_can_be_cancelled() -> None:
+def test_runs_are_concurrent_and_can_be_cancelled() -> None:
     runner = Runner(places=2, target=slow_worker)
     long = runner.submit({"do": "sleep"})
     until(lambda: long.share == 0.5)
@@ -217,7 +217,7 @@ def test_the_worker_answers_like_discover_and_says_how_far_it_is(model) -> None:
 
     dataset = presage.load_example("linear")
     said: list[tuple[str, float]] = []
-    found = answer({"dataset": dataset, "model": str(model), "counts": None}, lambda *what: said.append(what))
+    found = answer({"inputs": read_inputs(dataset), "model": str(model), "counts": None}, lambda *what: said.append(what))
     assert np.array_equal(found.matrix, presage.discover(dataset, model=model).matrix)
     shares = [share for _, share in said]
     assert shares == sorted(shares)
@@ -225,20 +225,19 @@ def test_the_worker_answers_like_discover_and_says_how_far_it_is(model) -> None:
     assert shares[-1] > 0.9
 
 
-def test_asking_checks_everything_first(model) -> None:
+def test_runs_are_checked_before_they_start(model) -> None:
     session = Session("k", 0.0)
-    with pytest.raises(ConfigError, match="bring data"):
-        data_callbacks.ask(session, "none", None, str(model), "look")
+    with pytest.raises(ConfigError, match="choose data first"):
+        data_callbacks.prepare_run(session, "none", None, str(model), "look")
     session.source = Upload("x.csv", csv())
     with pytest.raises(ConfigError, match="no model"):
-        data_callbacks.ask(session, "none", None, None, "look")
+        data_callbacks.prepare_run(session, "none", None, None, "look")
     with pytest.raises(ConfigError, match="mask first"):
-        data_callbacks.ask(session, "mask", None, str(model), "look")
-    with pytest.raises(DataError, match="counts"):
-        data_callbacks.ask(session, "none", None, str(model), "counts")
-    task, pending = data_callbacks.ask(session, "column:target", None, str(model), "real")
-    assert task["dataset"].d == 3
-    assert pending.asked == {"interventions": "target", "model": str(model), "counts": False}
+        data_callbacks.prepare_run(session, "mask", None, str(model), "look")
+    task, run = data_callbacks.prepare_run(session, "column:target", None, str(model), "real")
+    assert task["inputs"].dataset is run.dataset
+    assert run.dataset.d == 3
+    assert run.arguments == {"interventions": "target", "model": str(model), "counts": False}
 
 
 # What is shown
@@ -249,8 +248,8 @@ def test_views_threshold_top_and_acyclic(result) -> None:
     assert view.View(top=2).graph(result).sum() == 2
     assert view.View(top=99).graph(result).sum() == 12
     assert view.View(acyclic=True).graph(result).sum() < 5
-    assert "cycle" in answer_callbacks.count_text(result, view.View(), 0.5)
-    assert "without cycles" in answer_callbacks.count_text(result, view.View(acyclic=True), 0.5)
+    assert "cycle" in result_callbacks.count_text(result, view.View(), 0.5)
+    assert "acyclic" in result_callbacks.count_text(result, view.View(acyclic=True), 0.5)
 
 
 def test_elements_know_right_extra_and_missed(result) -> None:
@@ -279,13 +278,13 @@ def test_heat_map_has_causes_in_rows(result) -> None:
     assert (box["x0"], box["y0"]) == (0.5, -0.5)
 
 
-def test_scatter_parts_rows_by_what_was_set() -> None:
+def test_scatter_groups_rows_by_intervention() -> None:
     dataset = presage.load_example("rff")
     figure = view.pair_figure(dataset, 0, 1)
     counts = [len(trace["x"]) for trace in figure["data"]]
     assert sum(counts) == dataset.n
     set_ = int(dataset.interventions[:, 0].sum())
-    assert any(f"x0 set ({set_})" == trace["name"] for trace in figure["data"])
+    assert any(f"x0 intervened on ({set_})" == trace["name"] for trace in figure["data"])
     assert sum(len(trace["x"]) for trace in view.variable_figure(dataset, 0)["data"]) == dataset.n
 
 
@@ -305,66 +304,66 @@ def test_scores_are_those_of_metrics(result) -> None:
 # Knowledge by clicks
 
 
-def test_clicks_become_knowledge_and_change_the_answer(result) -> None:
-    known = answer_callbacks.tell({}, "forbid", NAMES, [2, 1], {})
+def test_clicks_become_knowledge_and_change_the_result(result) -> None:
+    known = result_callbacks.update_knowledge({}, "forbid", NAMES, [2, 1], {})
     assert known.forbidden == (("c", "b"),)
-    after = with_knowledge(result, known)
+    after = result.with_knowledge(known)
     assert after.matrix[2, 1] == 0
-    assert after.warnings == result.warnings  # a <-> b is still a cycle
-    known = answer_callbacks.tell(known.to_json(), "require", NAMES, [0, 1], {})
-    after = with_knowledge(result, known)
+    assert after.warnings == result.warnings != []  # a <-> b is still a cycle
+    known = result_callbacks.update_knowledge(known.to_json(), "require", NAMES, [0, 1], {})
+    after = result.with_knowledge(known)
     assert after.matrix[0, 1] == 1
     assert after.matrix[1, 0] == 0
     assert after.warnings == []
     assert np.array_equal(after.matrix, known.apply(MATRIX, NAMES))
-    known = answer_callbacks.tell(known.to_json(), "forbid", NAMES, [0, 1], {})
+    known = result_callbacks.update_knowledge(known.to_json(), "forbid", NAMES, [0, 1], {})
     assert known.required == ()
-    known = answer_callbacks.tell(known.to_json(), "forget", NAMES, [0, 1], {})
+    known = result_callbacks.update_knowledge(known.to_json(), "forget", NAMES, [0, 1], {})
     assert known.forbidden == (("c", "b"),)
-    known = answer_callbacks.tell(known.to_json(), "drop", NAMES, [], {"forbidden": ["c", "b"]})
+    known = result_callbacks.update_knowledge(known.to_json(), "drop", NAMES, [], {"forbidden": ["c", "b"]})
     assert not known
-    known = answer_callbacks.tell({}, "root", NAMES, [3], {})
+    known = result_callbacks.update_knowledge({}, "root", NAMES, [3], {})
     assert known.roots == ("d",)
-    assert not answer_callbacks.tell(known.to_json(), "unroot", NAMES, [3], {})
+    assert not result_callbacks.update_knowledge(known.to_json(), "unroot", NAMES, [3], {})
 
 
 def test_variables_move_between_tiers() -> None:
-    known = answer_callbacks.tell({}, "tier", NAMES, [], {"name": "a", "tier": 0})
-    known = answer_callbacks.tell(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": 1})
-    known = answer_callbacks.tell(known.to_json(), "tier", NAMES, [], {"name": "c", "tier": 0})
+    known = result_callbacks.update_knowledge({}, "tier", NAMES, [], {"name": "a", "tier": 0})
+    known = result_callbacks.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": 1})
+    known = result_callbacks.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "c", "tier": 0})
     assert known.tiers == (("a", "c"), ("b",))
-    titles = [column.children[0].children for column in answer_callbacks.tier_columns(NAMES, known)]
-    assert titles == ["anywhere", "tier 1 (first)", "tier 2", "new tier: drop here"]
-    known = answer_callbacks.tell(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": -1})
+    titles = [column.children[0].children for column in result_callbacks.tier_columns(NAMES, known)]
+    assert titles == ["no tier", "tier 1 (first)", "tier 2", "new tier: drop here"]
+    known = result_callbacks.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": -1})
     assert known.tiers == (("a", "c"),)
-    assert not answer_callbacks.tell(known.to_json(), "no-tiers", NAMES, [], {})
+    assert not result_callbacks.update_knowledge(known.to_json(), "no-tiers", NAMES, [], {})
 
 
 def test_contradictions_are_sentences(result) -> None:
-    known = answer_callbacks.tell({}, "root", NAMES, [1], {})
+    known = result_callbacks.update_knowledge({}, "root", NAMES, [1], {})
     with pytest.raises(ConfigError, match="root"):
-        answer_callbacks.tell(known.to_json(), "require", NAMES, [0, 1], {})
+        result_callbacks.update_knowledge(known.to_json(), "require", NAMES, [0, 1], {})
     both = Knowledge(required=[("a", "b"), ("b", "a")])
     with pytest.raises(ConfigError, match="cycle"):
-        with_knowledge(result, both)
+        result.with_knowledge(both)
 
 
-# Taking it away
+# Downloads
 
 
-def test_files_to_take_away(result) -> None:
-    files = {kind: words.file_of(kind, result, 0.8, False, "lines\n") for kind in words.KINDS}
+def test_downloads(result) -> None:
+    files = {kind: exports.file_content(kind, result, 0.8, False, "code\n") for kind in exports.KINDS}
     assert "<!doctype html>" in files["report.html"]
     edges = pd.read_csv(io.StringIO(files["edges.csv"]))
     assert edges["source"].tolist() == ["c", "a"]
     graph = nx.parse_graphml(files["graph.graphml"])
     assert set(graph.edges) == {("c", "d"), ("a", "b")}
     assert pd.read_csv(io.StringIO(files["probabilities.csv"]), index_col=0).loc["a", "b"] == 0.9
-    assert files["reproduce.py"] == "lines\n"
+    assert files["reproduce.py"] == "code\n"
 
 
 @pytest.mark.parametrize("kind", ["file", "example", "simulation"])
-def test_the_python_lines_reproduce_the_answer(kind, model, tmp_path, monkeypatch, capsys) -> None:
+def test_the_python_code_reproduces_the_result(kind, model, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     session = Session("k", 0.0)
     choice = "none"
@@ -375,16 +374,16 @@ def test_the_python_lines_reproduce_the_answer(kind, model, tmp_path, monkeypatc
         session.source = Example("linear")
     else:
         session.source = Simulation("linear", 3, 60, 0.5, 2)
-    task, pending = data_callbacks.ask(session, choice, None, str(model), "look")
-    found = presage.discover(task["dataset"], model=model)
-    answer = Answer(number=1, result=found, dataset=pending.dataset, source=session.source, asked=pending.asked)
+    task, run = data_callbacks.prepare_run(session, choice, None, str(model), "look")
+    found = presage.discover(task["inputs"], model=model)
+    analysis = Analysis(**vars(run), result=found)
     names = found.names
     known = Knowledge(required=[(names[0], names[1])], tiers=[[names[0]], [names[2]]])
     shown = view.View(threshold=0.3, acyclic=True)
-    lines = words.python_lines(answer, known, shown, 0.3)
+    code = exports.python_code(analysis, known, shown, 0.3)
     scope: dict = {}
-    exec(compile(lines, "reproduce.py", "exec"), scope)
-    expected = with_knowledge(found, known)
+    exec(compile(code, "reproduce.py", "exec"), scope)
+    expected = found.with_knowledge(known)
     assert np.allclose(scope["result"].matrix, expected.matrix, atol=1e-9)
     assert set(scope["graph"].edges) == set(expected.graph(0.3, acyclic=True).edges)
     assert (tmp_path / "result" / "report.html").exists()
@@ -412,7 +411,7 @@ def test_every_visit_is_a_session_of_its_own(client) -> None:
     assert len(keys) == 2
 
 
-def test_foreign_names_for_this_machine_are_refused(client) -> None:
+def test_other_host_names_are_refused(client) -> None:
     assert client.get("/", base_url="http://evil.example").status_code == 403
 
 
@@ -431,7 +430,7 @@ def test_uploads_by_http(client) -> None:
     assert post(csv()) == {"ok": True}
     assert "empty" in post(b"")["error"]
     assert "not a text file" in post(b"\x00")["error"]
-    assert "larger than 1 MB" in post(b"1" * ((1 << 20) + 5))["error"]
+    assert "larger than the limit of 1 MB" in post(b"1" * ((1 << 20) + 5))["error"]
     assert "reload" in post(csv(), session="unknown")["error"]
     assert "page only" in post(csv(), header=False)["error"]
 

@@ -1,4 +1,4 @@
-"""The page in a real browser, from a file to the files to take away."""
+"""The page in a real browser, from an upload to the downloads."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def browser() -> Iterator[sync_api.Browser]:
 def page(browser, address) -> Iterator[sync_api.Page]:
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.set_default_timeout(WAIT)
-    odd: list[str] = []
-    page.on("pageerror", lambda error: odd.append(str(error)))
-    page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else odd.append(r.url))
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else problems.append(r.url))
     page.goto(address)
     page.wait_for_selector("#drop")
     yield page
     page.close()
-    assert odd == []  # no error in a script, and nothing asked of any other host
+    assert problems == []  # no error in a script, and nothing asked of any other host
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def taken(page: sync_api.Page, kind: str, folder: Path) -> Path:
     return folder / kind
 
 
-def test_from_a_file_to_the_files_to_take_away(page, cells, tmp_path) -> None:
+def test_from_an_upload_to_the_downloads(page, cells, tmp_path) -> None:
     upload(page, cells)
     page.wait_for_selector("#preview table")
     assert "80 rows, 3 columns of numbers" in page.inner_text("#preview")
@@ -106,11 +106,11 @@ def test_from_a_file_to_the_files_to_take_away(page, cells, tmp_path) -> None:
     # "The 6 most probable" shows all ordered pairs of three variables, then the threshold takes over again.
     page.fill("#top", "6")
     page.wait_for_function("window.presageGraph.edges().length === 6")
-    # Know something: forbid the arrow that is clicked; it goes at once.
+    # Forbid the edge that is clicked; it disappears at once.
     page.evaluate("window.presageGraph.$('#e0-1').emit('tap')")
     page.wait_for_selector("#scatter-place:not([hidden])")
     assert page.inner_text("#chosen-title") == "a → b"
-    page.wait_for_function("document.querySelector('#scatter').innerText.includes('a set (20)')")
+    page.wait_for_function("document.querySelector('#scatter').innerText.includes('a intervened on (20)')")
     page.click("#forbid")
     page.get_by_text("a → b does not exist").wait_for()
     page.wait_for_function("window.presageGraph.$('#e0-1').length === 0")
@@ -124,7 +124,7 @@ def test_from_a_file_to_the_files_to_take_away(page, cells, tmp_path) -> None:
     page.mouse.up()
     page.wait_for_function("document.querySelectorAll('.tier').length === 3")
     page.wait_for_function("document.querySelector('#lines').innerText.includes('forbidden')")
-    # Hovering over the heat map marks the arrow's ends in the graph.
+    # Hovering over the heat map marks the nodes of the edge in the graph.
     page.locator("#heat .nsewdrag").first.hover(position={"x": 150, "y": 60})
     page.wait_for_function("window.presageGraph.elements('.pointed').length >= 2")
     lines = page.inner_text("#lines")
@@ -170,7 +170,7 @@ def test_bad_and_large_files_are_sentences(page, tmp_path) -> None:
     large = tmp_path / "large.csv"
     large.write_bytes(b"1,2\n" * 300_000)
     upload(page, large)
-    page.wait_for_function("document.querySelector('#error').innerText.includes('up to 1 MB')")
+    page.wait_for_function("document.querySelector('#error').innerText.includes('limit is 1 MB')")
     assert page.is_disabled("#run")
 
 

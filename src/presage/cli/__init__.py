@@ -15,9 +15,9 @@ from presage.errors import PresageError
 __all__ = ["COMMANDS", "app", "main", "run"]
 
 COMMANDS = ("discover", "models", "card", "domains", "simulate", "train", "bench", "baselines", "serve")
-"""Modules of this folder, in the order of the help text. A new command is a module and its name here."""
+"""Modules of this folder, in the order of the help text."""
 
-# The base of everything typer raises about a command's arguments; it has no public name.
+# The base class of all errors about command-line arguments; typer exports no name for it.
 _CommandLineError: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
@@ -34,7 +34,7 @@ def _root(
         bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Which variable causes which, from a table of measurements, in one forward pass."""
+    """Causal discovery from a table of measurements: the probability of every edge, in one forward pass."""
 
 
 def _build() -> typer.Typer:
@@ -58,7 +58,7 @@ app = _build()
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code: 0, or 2 with one sentence on stderr when the input is at fault.
 
-    Other exceptions are ours, and pass through with their traceback.
+    Other exceptions are bugs and pass through with their traceback.
     """
     command = typer.main.get_command(app)
     try:

@@ -1,4 +1,4 @@
-"""`presage card`: what a model was trained on, how well it does, its limits."""
+"""`presage card`: training domain, held-out scores and limits of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`presage discover`: from a file of measurements to a graph."""
+"""`presage discover`: from a file of measurements to edges and reports."""
 
 from __future__ import annotations
 
@@ -29,15 +29,20 @@ def discover(
     model: Annotated[str, typer.Option(help="A name of `presage models`, a file or a folder.")] = "scm",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for report, tables and pictures.")] = None,
     counts: Annotated[
-        bool | None, typer.Option("--counts/--no-counts", help="Whether the values are counts; default: look.")
+        bool | None,
+        typer.Option("--counts/--no-counts", help="Whether the values are counts; by default this is detected."),
     ] = None,
     known: Annotated[
         Path | None, typer.Option(help="JSON file of background knowledge: required, forbidden, tiers, roots.")
     ] = None,
     threshold: Annotated[float, typer.Option(help="Print edges above this probability.")] = 0.5,
-    acyclic: Annotated[bool, typer.Option("--acyclic", help="Print the most probable acyclic graph.")] = False,
+    acyclic: Annotated[
+        bool,
+        typer.Option(
+            "--acyclic", help="Print the most probable acyclic graph instead of all edges above the threshold."
+        ),
+    ] = False,
     layer: Annotated[str | None, typer.Option(help="Layer of an h5ad file to use.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of draws made while answering.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Find which variable causes which.
@@ -49,16 +54,14 @@ def discover(
     """
     import presage
     from presage.files import check_writable
-    from presage.inference.result import _check_threshold
+    from presage.inference.result import check_threshold
 
-    _check_threshold(threshold)
+    check_threshold(threshold)
     if out is not None:
-        check_writable(out / "report.html")  # now rather than after the work
+        check_writable(out / "report.html")  # before the network runs
     knowledge = None if known is None else _read_known(known)
     with _working("discovering"):
-        result = presage.discover(
-            data, interventions, model=model, counts=counts, known=knowledge, seed=seed, layer=layer
-        )
+        result = presage.discover(data, interventions, model=model, counts=counts, known=knowledge, layer=layer)
     if out is not None:
         with _working("writing the report"):
             result.save(out)
@@ -102,7 +105,7 @@ def _print_edges(result: Result, threshold: float, acyclic: bool) -> None:
 
 @contextmanager
 def _working(what: str) -> Iterator[None]:
-    """A moving bar on stderr while something of unknown length goes on; nothing unless stderr is a terminal."""
+    """Show a progress bar of unknown length on stderr, if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""`presage domains`: what can be simulated, and with which parameters."""
+"""`presage domains`: the domains of the simulator and their parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`presage models`: the models that come with the package."""
+"""`presage models`: the bundled models."""
 
 from __future__ import annotations
 

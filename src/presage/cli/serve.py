@@ -1,4 +1,4 @@
-"""`presage serve`: the page to explore answers."""
+"""`presage serve`: the web page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes any free one.", min=0, max=65535)] = 8050,
     model: Annotated[
-        list[str] | None, typer.Option(help="A file or folder to offer beside the bundled models; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A model file or folder to offer in addition to the bundled models; may be repeated."),
     ] = None,
     limit: Annotated[int, typer.Option(help="Largest upload in megabytes.", min=1)] = 50,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Serve the web page: bring a table, see the graph, add what you know, take the report away.
+    """Serve the web page: upload a table, explore the graph, add background knowledge, download the report.
 
-    Data stays on this machine, and nothing is fetched from the network. Needs: pip install 'presage[web]'
+    Data stays on this machine, and nothing is downloaded. Needs: pip install 'presage[web]'
 
     Example: presage serve --open
     """

@@ -1,4 +1,4 @@
-"""`presage simulate`: datasets with known graphs, as an npz file."""
+"""`presage simulate`: write datasets with known graphs to an npz file."""
 
 from __future__ import annotations
 
@@ -10,38 +10,34 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from presage.domain.domain import Domain
     from presage.types import Batch
 
-__all__ = ["arrays", "register"]
+__all__ = ["register"]
 
-CHUNK = 16  # datasets between two steps of the progress bar
+CHUNK = 16  # datasets per step of the progress bar
 
 
 def simulate(
     domain: Annotated[str, typer.Argument(help="A name of `presage domains`, or a JSON file that holds a domain.")],
     d: Annotated[int, typer.Option("-d", "--variables", help="Number of variables.")] = 30,
     n: Annotated[int, typer.Option("-n", "--rows", help="Number of rows, interventional ones included.")] = 200,
-    interventional: Annotated[int, typer.Option("--interventional", help="How many of the rows are so.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, other datasets.")] = 0,
+    interventional: Annotated[int, typer.Option("--interventional", help="Number of interventional rows.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     size: Annotated[int, typer.Option("--size", help="Number of datasets.")] = 1,
     out: Annotated[Path, typer.Option("-o", "--out", help="The npz file to write.")] = Path("dataset.npz"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Simulate datasets with known graphs.
 
     The file holds x, interventions, graph (row causes column), names and kind; with --size above 1 the first three
-    have a leading axis, one entry per dataset.
+    have a leading axis of datasets.
 
     Example: presage simulate rff -d 30 -n 150 --interventional 50 --seed 0 --size 1 -o ds.npz
     """
-    import numpy as np
-
     from presage.domain.catalog import open_domain
     from presage.domain.domain import check_size
-    from presage.files import atomic_write, check_writable
+    from presage.files import check_writable
     from presage.rng import check_seed
 
     check_size(d=d, n=n, n_interventional=interventional, size=size)
@@ -49,8 +45,7 @@ def simulate(
     source = open_domain(domain)
     check_writable(out)
     batch = _sample(source, d=d, n=n, n_interventional=interventional, seed=seed, size=size)
-    with atomic_write(out) as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays(batch))
+    batch.save(out)
     edges = float(batch.graph.sum()) / size
     if as_json:
         print(json.dumps({"file": str(out), "domain": domain, "datasets": size, "rows": n, "variables": d,
@@ -77,21 +72,6 @@ def _sample(domain: Domain, *, d: int, n: int, n_interventional: int, seed: int,
         for start in starts
     ]
     return Batch.concatenate(parts)
-
-
-def arrays(batch: Batch) -> dict[str, np.ndarray]:
-    """What the file holds: stacked over datasets, or without that axis for a single one."""
-    import numpy as np
-
-    from presage.types import default_names
-
-    names = np.array(default_names(batch.x.shape[2]) if batch.names is None else batch.names)
-    parts = {"x": batch.x, "interventions": batch.interventions, "graph": batch.graph}
-    parts |= {f"rows_{key}": value for key, value in batch.rows.items()}
-    if len(batch) == 1:
-        parts = {key: value[0] for key, value in parts.items()}
-        names = names[0] if names.ndim == 2 else names
-    return {**parts, "names": names, "kind": np.array(batch.kind)}
 
 
 def register(app: typer.Typer) -> None:

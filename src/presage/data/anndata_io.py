@@ -30,13 +30,13 @@ def to_anndata(dataset: Dataset) -> anndata.AnnData:
     """
     module = require_extra("anndata", "anndata", "AnnData output")
     pandas = require_extra("pandas", "anndata", "AnnData output")
-    clash = {TARGET} & set(dataset.rows)
+    clash = {TARGET} & set(dataset.annotations)
     if clash:
         raise DataError(f"the row annotation {TARGET!r} would hide the targets in obs; rename it")
     names = np.array(dataset.names, dtype=object)
     targets = [SEPARATOR.join(names[row]) if row.any() else "" for row in dataset.interventions]
     obs = pandas.DataFrame({TARGET: pandas.Categorical(targets)}, index=[f"cell{k}" for k in range(dataset.n)])
-    for key, value in dataset.rows.items():
+    for key, value in dataset.annotations.items():
         if value.ndim != 1:
             raise DataError(f"the row annotation {key!r} has more than one number per row; obs cannot hold it")
         obs[key] = value
@@ -50,13 +50,13 @@ def to_anndata(dataset: Dataset) -> anndata.AnnData:
 
 
 def from_anndata(adata: anndata.AnnData) -> Dataset:
-    """Back from `to_anndata`; an AnnData of other origin works too, as counts if its X holds only whole numbers >= 0.
+    """The dataset in an AnnData. Without a kind in uns, an X of non-negative whole numbers is read as counts.
 
-    Without the layer "interventions" the targets are read from obs["target"] (names joined by ";"; empty for none).
+    Without a layer "interventions", targets are read from obs["target"]: names joined by ";", empty for none.
     """
     x = _dense(adata.X)
     names = tuple(str(name) for name in adata.var_names)
-    rows = {str(key): _column(adata.obs[key]) for key in adata.obs.columns if key != TARGET}
+    annotations = {str(key): _column(adata.obs[key]) for key in adata.obs.columns if key != TARGET}
     if INTERVENTIONS in adata.layers:
         interventions = _dense(adata.layers[INTERVENTIONS]).astype(bool)
     elif TARGET in adata.obs:
@@ -73,7 +73,7 @@ def from_anndata(adata: anndata.AnnData) -> Dataset:
         names=names,
         kind=str(kind),  # type: ignore[arg-type]  # checked by Dataset
         graph=_dense(adata.varp[GRAPH]) if GRAPH in adata.varp else None,
-        rows=rows,
+        annotations=annotations,
     )
 
 
@@ -96,6 +96,6 @@ def _targets(column: Any, names: tuple[str, ...]) -> np.ndarray:
             continue  # empty or NaN: observational
         for name in [entry] if entry in number else entry.split(SEPARATOR):
             if name not in number:
-                raise DataError(f"obs[{TARGET!r}] names {name!r}, which is none of the variables; use names of var")
+                raise DataError(f"obs[{TARGET!r}] names {name!r}, which is not a variable; use names of var")
             mask[row, number[name]] = True
     return mask

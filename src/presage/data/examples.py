@@ -1,13 +1,14 @@
-"""Data to try things on: bundled simulated examples with their truth, and the Sachs proteomics data.
+"""Example data: bundled simulated datasets with their true graphs, and the Sachs proteomics data.
 
-Downloads are cached in the folder named by the environment variable PRESAGE_DATA, or else where the system keeps
-caches. Nothing is downloaded unless a function of this module is asked for it.
+Downloads are cached in the folder named by the environment variable PRESAGE_DATA, or else in the cache folder of the
+system. Only `load_sachs` downloads anything.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,37 +45,25 @@ def load_example(name: str) -> Dataset:
     """
     if name not in examples():
         raise ConfigError(f"there is no example {name!r}; choose one of: {', '.join(examples())}")
-    with np.load(_EXAMPLES / f"{name}.npz", allow_pickle=False) as file:
-        return Dataset(
-            x=file["x"],
-            interventions=file["interventions"],
-            graph=file["graph"],
-            names=tuple(str(item) for item in file["names"]),
-            kind=str(file["kind"]),  # type: ignore[arg-type]  # checked by Dataset
-        )
+    return Dataset.load(_EXAMPLES / f"{name}.npz")
 
 
 def write_examples(folder: str | os.PathLike[str] = _EXAMPLES) -> None:
-    """Simulate the bundled examples anew: seed 0 of each domain, 12 variables, 400 rows, half interventional."""
+    """Simulate the bundled examples again: seed 0 of each domain, 12 variables, 400 rows, half interventional.
+
+    Real values are rounded to float32, which halves the files.
+    """
     from presage.domain.catalog import simulate
-    from presage.files import atomic_write
 
     for name in ("linear", "linear-ood", "rff", "rff-ood", "grn", "grn-ood", "scm"):
         dataset = simulate(name, d=12, n=400, n_interventional=200, seed=0)
-        x = dataset.x.astype(np.int32 if dataset.kind == "counts" else np.float32)
-        with atomic_write(Path(folder) / f"{name}.npz") as file:
-            np.savez_compressed(
-                file,
-                x=x,
-                interventions=dataset.interventions,
-                graph=np.asarray(dataset.graph),
-                names=np.array(dataset.names),
-                kind=np.array(dataset.kind),
-            )
+        if dataset.kind == "real":
+            dataset = replace(dataset, x=dataset.x.astype(np.float32))
+        dataset.save(Path(folder) / f"{name}.npz")
 
 
 def cache_folder() -> Path:
-    """Where downloaded data is kept."""
+    """The folder of downloaded data."""
     chosen = os.environ.get("PRESAGE_DATA")
     if chosen:
         return Path(chosen)
@@ -107,14 +96,14 @@ def _sachs_file(name: str) -> Path:
     if not path.is_file():
         _fetch_sachs(folder)
     if not path.is_file():
-        raise DataError(f"the archive of the Sachs data holds no {name}; its source has changed")
+        raise DataError(f"the archive of the Sachs data does not contain {name}; its source has changed")
     if hashlib.sha256(path.read_bytes()).hexdigest() != _SACHS_FILES[name]:
-        raise DataError(f"{str(path)!r} has another checksum than the Sachs data; delete it and try again")
+        raise DataError(f"{str(path)!r} does not have the checksum of the Sachs data; delete it and try again")
     return path
 
 
 def _fetch_sachs(folder: Path) -> None:
-    """Download the archive and put the files we need, and no others, into the folder."""
+    """Download the archive and extract the files listed above, and no others, into the folder."""
     import zipfile
 
     import pooch
@@ -132,6 +121,6 @@ def _fetch_sachs(folder: Path) -> None:
                         out.write(file.read(members[name]))
     except (OSError, ValueError, zipfile.BadZipFile) as error:  # no network, no space, not an archive
         raise DataError(
-            f"the Sachs data could not be fetched ({type(error).__name__}); download {_SACHS_SOURCE} "
+            f"the Sachs data could not be downloaded ({type(error).__name__}); download {_SACHS_SOURCE} "
             f"and put its files into {str(folder)!r}"
         ) from error

@@ -59,7 +59,7 @@ class GeneDomain(Domain):
             "interventions": mask,
             "graph": subgraph.graph,
             "names": subgraph.names,
-            "rows": {"cell_type": design.cell_type},
+            "annotations": {"cell_type": design.cell_type},
         }
 
 

@@ -1,4 +1,4 @@
-"""`discover`: from a user's table to a graph they can trust."""
+"""`discover`: from a user's table to edge probabilities. Library, command line and web page all call it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from presage.errors import ConfigError, DataError
-from presage.graphs.ops import is_acyclic
-from presage.inference.hub import Model, Prepared, load_model, models
-from presage.inference.inputs import Inputs, read_inputs
-from presage.inference.inputs.checks import uninformative
+from presage.inference.hub import load_model, models
+from presage.inference.inputs import Inputs, constant_columns, data_warnings, read_inputs
 from presage.inference.knowledge import Knowledge
+from presage.inference.model import Model, Prepared
 from presage.inference.result import Result
 from presage.ood.check import OODReport, compare
-from presage.rng import check_seed
 from presage.types import Dataset
 
 __all__ = ["discover"]
@@ -28,99 +26,102 @@ def discover(
     model: str | os.PathLike[str] | Model = "scm",
     counts: bool | None = None,
     known: Knowledge | None = None,
-    seed: int = 0,
     layer: str | None = None,
 ) -> Result:
-    """Which variable causes which: a probability for every ordered pair of variables.
+    """Estimate which variable causes which: a probability for every ordered pair of variables.
 
-    data: ndarray [n, d], pandas or polars DataFrame, AnnData, `Dataset`, or a path (csv, tsv, parquet, npz, h5ad).
+    data: ndarray [n, d], pandas or polars DataFrame, AnnData, `Dataset`, or a path (csv, tsv, parquet, npz, h5ad);
+    also what `read_inputs` returned, with its interventions.
     interventions: None; 0/1 mask [n, d]; one entry per row (None, a name or a list of names); a column's name; a file.
     model: a name of `presage.models()`, a file, a folder or a loaded `Model`.
-    counts: True or False if you know whether the values are counts; None: look at them and at the model.
-    known: background knowledge, a `presage.Knowledge`. layer: which layer of AnnData holds the values.
-    seed: for draws made while answering; with today's models the answer needs none and is the same for every seed.
+    counts: whether the values are counts; None: decide by the values and the model.
+    known: background knowledge, a `presage.Knowledge`. layer: the layer of AnnData that holds the values.
 
     Nothing passed in is modified. Raises `presage.InputError` with one sentence when the data cannot be used.
     """
-    check_seed(seed)
     if known is not None and not isinstance(known, Knowledge):
         raise ConfigError(f"known must be a presage.Knowledge, not {type(known).__name__}")
+    if counts is not None and not isinstance(counts, (bool, np.bool_)):
+        raise ConfigError(f"counts must be True, False or None, not {counts!r}")
     engine = load_model(model)
-    inputs = read_inputs(data, interventions, counts=counts, layer=layer, kind=engine.kind)
-    dataset = inputs.dataset
-    warnings = [*inputs.warnings, *_kind_warnings(engine, inputs, counts)]
+    if not isinstance(data, Inputs):
+        inputs = read_inputs(data, interventions, layer=layer)
+    elif interventions is None and layer is None:
+        inputs = data
+    else:
+        raise ConfigError("interventions and layer belong to read_inputs when the data has been read already")
+    kind_warnings = _check_kind(engine, inputs.countlike, counts)
+    dataset = inputs.dataset.with_kind(engine.kind)
+    warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]
+    names, facts, ood = dataset.names, _facts(dataset), _compare(engine, dataset)
     if known:
-        known.masks(dataset.names, engine.acyclic)  # contradictions surface before the work
-    names, facts, foreign = dataset.names, _facts(dataset), _foreign(engine, dataset)
-    live, prepared = _prepare(engine, dataset)
-    del inputs, dataset  # the network reads the prepared half-size copy; let large tables go before it works
-    matrix = np.zeros((len(names), len(names)))
+        known.masks(names, engine.acyclic)  # contradictions surface before the network runs
+    if ood is not None and ood.is_ood:
+        warnings.append(ood.sentence(engine.name))
+    varying = np.flatnonzero(~constant_columns(dataset))
+    prepared = _prepare(engine, dataset, varying)
+    del data, inputs, dataset  # frees large tables before the network, which reads the prepared copy, runs
+    probabilities = np.zeros((len(names), len(names)))
     if prepared is not None:
-        found = engine.answer(prepared)
+        found = engine.predict_proba(prepared)
         np.fill_diagonal(found, 0.0)
-        matrix[np.ix_(live, live)] = found
-    if known:
-        matrix = known.apply(matrix, names, engine.acyclic)
-    if foreign is not None and foreign.is_ood:
-        warnings.append(foreign.sentence(engine.name))
-    if engine.acyclic and not is_acyclic(matrix > 0.5):
-        warnings.append(
-            "the edges above 0.5 form a cycle; result.graph(acyclic=True) gives the most probable graph without one"
-        )
+        probabilities[np.ix_(varying, varying)] = found
     return Result(
-        matrix=matrix,
+        unconstrained=probabilities,
         names=names,
-        warnings=warnings,
+        data_warnings=tuple(warnings),
         model=engine.name,
         card=engine.card,
         acyclic_model=engine.acyclic,
-        ood=foreign,
+        ood=ood,
         known=known,
         data=facts,
     )
 
 
-def _kind_warnings(engine: Model, inputs: Inputs, counts: bool | None) -> list[str]:
-    """Whether values and model agree on counts; a disagreement that makes no sense is refused."""
+def _check_kind(engine: Model, countlike: bool, counts: bool | None) -> list[str]:
+    """Warnings if values and model may disagree on counts; raises if they certainly do."""
+    if counts and not countlike:
+        raise DataError("the values are not counts (whole numbers of at least 0, some above 1)")
     if engine.kind == "counts":
         if counts is False:
             raise ConfigError(
-                f"the model {engine.name!r} takes counts, but counts=False; choose a model of real values"
+                f"the model {engine.name!r} takes counts, but the values should be read as real values; "
+                "choose a model for real values"
             )
-        if not inputs.countlike:
+        if not countlike:
             raise DataError(
-                f"the model {engine.name!r} takes counts (whole numbers of at least 0, some above 1), "
-                "but these values are none; choose a model of real values"
+                f"the model {engine.name!r} takes counts, but the values are not counts "
+                "(whole numbers of at least 0, some above 1); choose a model for real values"
             )
         return []
     if counts:
         table = models()
         able = ", ".join(table.loc[table["kind"] == "counts", "name"]) or "none is bundled"
         raise ConfigError(
-            f"counts=True, but the model {engine.name!r} takes real values; models for counts: {able}. "
-            "To treat counts as real values anyway, pass counts=False"
+            f"the model {engine.name!r} takes real values, not counts; models for counts: {able}. To read counts as "
+            "real values, pass counts=False (--no-counts on the command line)"
         )
-    if inputs.countlike and counts is None:
+    if countlike and counts is None:
         return [
-            "the values look like counts, but were treated as real values; pass counts=False to confirm that, "
-            "or choose a model for counts"
+            "the values look like counts but were read as real values; choose a model for counts, or confirm with "
+            "counts=False (--no-counts on the command line)"
         ]
     return []
 
 
-def _prepare(engine: Model, dataset: Dataset) -> tuple[np.ndarray, Prepared | None]:
-    """Positions of the variables that the network is asked about, and their values; the others never change."""
-    live = np.flatnonzero(~uninformative(dataset))
-    if len(live) < 2:
-        return live, None
-    everything = len(live) == dataset.d
-    x, u, hidden = (
-        part if everything else part[:, live] for part in (dataset.x, dataset.interventions, dataset.missing)
+def _prepare(engine: Model, dataset: Dataset, varying: np.ndarray) -> Prepared | None:
+    """Input of the network: the columns that vary, or None if there are fewer than two."""
+    if len(varying) < 2:
+        return None
+    everything = len(varying) == dataset.d
+    x, interventions, missing = (
+        part if everything else part[:, varying] for part in (dataset.x, dataset.interventions, dataset.missing)
     )
-    return live, engine.prepare(x, u, hidden)
+    return engine.prepare(x, interventions, missing)
 
 
-def _foreign(engine: Model, dataset: Dataset) -> OODReport | None:
+def _compare(engine: Model, dataset: Dataset) -> OODReport | None:
     summaries = engine.metadata.get("summaries")
     return compare(summaries, dataset) if summaries else None
 

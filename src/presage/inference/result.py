@@ -1,10 +1,11 @@
-"""`Result`: the answer to a question about data. Row causes column, everywhere."""
+"""`Result`: edge probabilities of a table, with graphs, samples, exports and reports. Row causes column, everywhere."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,35 +27,82 @@ if TYPE_CHECKING:
 
     from presage.report.card import ModelCard
 
-__all__ = ["Result"]
+__all__ = ["Result", "check_threshold"]
 
 _TRIES = 200
-"""Independent draws per acyclic sample before edges that close cycles are left out instead."""
+"""Rejected draws per acyclic sample before edges that close cycles are removed instead."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """Edge probabilities with names, and what a scientist needs around them.
+    """Edge probabilities with names, warnings and background knowledge.
 
-    matrix: float64 [d, d], read-only. warnings: sentences, empty when nothing is odd.
-    ood: how far the data lies outside the model's training domain; None if the model cannot tell.
+    unconstrained: float64 [d, d], read-only; the probabilities of the model before background knowledge.
+    data_warnings: sentences about the data. acyclic_model: whether the model was trained on acyclic graphs.
+    ood: report of the out-of-distribution check; None if the model has no reference for it.
+    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind.
     """
 
-    matrix: np.ndarray
+    unconstrained: np.ndarray
     names: tuple[str, ...]
-    warnings: list[str] = field(default_factory=list)
+    data_warnings: tuple[str, ...] = ()
     model: str = ""
     card: ModelCard | None = None
     acyclic_model: bool = True
     ood: OODReport | None = None
     known: Knowledge | None = None
     data: dict[str, Any] = field(default_factory=dict)
-    """A few facts about the data: rows, variables, interventional_rows, missing_share, kind."""
+    matrix: np.ndarray = field(init=False)
+    """float64 [d, d], read-only: the probabilities given the background knowledge."""
+    warnings: list[str] = field(init=False)
+    """Sentences about data and graph; empty if there is nothing to warn about."""
 
     def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=np.float64)
-        matrix.flags.writeable = False
-        object.__setattr__(self, "matrix", matrix)
+        unconstrained = np.array(self.unconstrained, dtype=np.float64)
+        matrix = unconstrained
+        if self.known:
+            matrix = self.known.apply(unconstrained, self.names, self.acyclic_model)
+        warnings = list(self.data_warnings)
+        if self.acyclic_model and not is_acyclic(matrix > 0.5):
+            warnings.append("the edges above 0.5 form a cycle; the most probable acyclic graph leaves some of them out")
+        for name, value in (("unconstrained", unconstrained), ("matrix", matrix)):
+            value.flags.writeable = False
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "warnings", warnings)
+
+    def with_knowledge(self, known: Knowledge | None) -> Result:
+        """The result under other background knowledge, which replaces the present one; the network is not run again.
+
+        Raises `ConfigError` if the knowledge contradicts itself or names unknown variables.
+        """
+        if known is not None and not isinstance(known, Knowledge):
+            raise ConfigError(f"known must be a presage.Knowledge, not {type(known).__name__}")
+        return replace(self, known=known or None)
+
+    def __getitem__(self, edge: tuple[str, str]) -> float:
+        """`result["a", "b"]`: the probability that a is a direct cause of b."""
+        if not isinstance(edge, tuple) or len(edge) != 2:
+            raise ConfigError('give the names of cause and effect: result["a", "b"]')
+        return float(self.matrix[self._position(edge[0]), self._position(edge[1])])
+
+    def parents(self, name: str, threshold: float = 0.5) -> list[str]:
+        """Direct causes of a variable with a probability above the threshold, most probable first."""
+        return self._ranked(self.matrix[:, self._position(name)], threshold)
+
+    def children(self, name: str, threshold: float = 0.5) -> list[str]:
+        """Direct effects of a variable with a probability above the threshold, most probable first."""
+        return self._ranked(self.matrix[self._position(name)], threshold)
+
+    def _ranked(self, values: np.ndarray, threshold: float) -> list[str]:
+        order = np.argsort(-values, kind="stable")
+        return [self.names[k] for k in order[values[order] > check_threshold(threshold)]]
+
+    def _position(self, name: str) -> int:
+        if name not in self.names:
+            close = difflib.get_close_matches(str(name), self.names, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ConfigError(f"there is no variable {name!r}{hint}")
+        return self.names.index(name)
 
     @property
     def probabilities(self) -> pd.DataFrame:
@@ -66,7 +114,7 @@ class Result:
 
     def edges(self, threshold: float = 0.5) -> pd.DataFrame:
         """Edges with a probability above the threshold: source, target, probability; most probable first."""
-        threshold = _check_threshold(threshold)
+        threshold = check_threshold(threshold)
         sources, targets = np.nonzero(self.matrix > threshold)
         return self._edge_frame(sources, targets)
 
@@ -89,22 +137,26 @@ class Result:
             }
         ).astype({"source": object, "target": object})
 
-    def adjacency(self, threshold: float = 0.5, acyclic: bool = False) -> np.ndarray:
-        """The graph as int8 [d, d]. acyclic: the most probable graph without cycles (see `is_exact`)."""
-        threshold = _check_threshold(threshold)
+    def adjacency(self, threshold: float = 0.5, acyclic: bool = True) -> np.ndarray:
+        """The graph as int8 [d, d]; see `graph`."""
+        threshold = check_threshold(threshold)
         if not acyclic:
             return (self.matrix > threshold).astype(np.int8)
-        return best_acyclic(log_odds(self.matrix, threshold))[0]
+        return self._most_probable_acyclic(threshold)[0]
 
     def is_exact(self, threshold: float = 0.5) -> bool:
-        """Whether the most probable acyclic graph is proven to be that, rather than found by the heuristic."""
-        return best_acyclic(log_odds(self.matrix, _check_threshold(threshold)))[1]
+        """Whether the most probable acyclic graph is a proven optimum rather than the result of a heuristic."""
+        return self._most_probable_acyclic(threshold)[1]
 
-    def graph(self, threshold: float = 0.5, acyclic: bool = False) -> nx.DiGraph:
-        """A networkx graph with the edge attribute "probability".
+    def _most_probable_acyclic(self, threshold: float) -> tuple[np.ndarray, bool]:
+        return best_acyclic(log_odds(self.matrix, check_threshold(threshold)))
 
-        acyclic=True gives the most probable acyclic graph: exact where cycles involve at most 16 variables,
-        above that a greedy choice improved by moving single variables in the causal order.
+    def graph(self, threshold: float = 0.5, acyclic: bool = True) -> nx.DiGraph:
+        """A networkx graph of the edges above the threshold, with the edge attribute "probability".
+
+        acyclic: the most probable acyclic graph. It is exact where cycles involve at most 16 variables, and beyond
+        that found by a greedy search improved by moving single variables in the causal order. Pass acyclic=False for
+        all edges above the threshold, above all if the domain of the model has feedback loops (`acyclic_model`).
         """
         import networkx as nx
 
@@ -115,10 +167,10 @@ class Result:
         return graph
 
     def sample(self, k: int, acyclic: bool = False, seed: int = 0) -> np.ndarray:
-        """k graphs drawn edge by edge from the probabilities: int8 [k, d, d].
+        """Sample k graphs, each edge independently with its probability: int8 [k, d, d].
 
-        acyclic=True draws again until a graph has no cycle, which is exact; after 200 failures the edges of the last
-        draw are put in one by one in random order (certain ones first), leaving out those that close a cycle.
+        acyclic=True rejects graphs with cycles, which is exact; after 200 rejections the edges of the last sample are
+        added one by one in random order (certain ones first), leaving out those that close a cycle.
         """
         _check_count(k, "k")
         d = len(self.names)
@@ -138,16 +190,12 @@ class Result:
                 return draw
         from presage.graphs.ops import project_to_dag
 
-        # Random priorities in (1, 2); certain edges go first, what was not drawn stays out.
+        # Random priorities in (1, 2); certain edges go first, edges that were not drawn have priority 0.
         priority = np.where(self.matrix >= 1.0, 3.0, 1.0 + rng.random(draw.shape))
         return project_to_dag(np.where(draw, priority, 0.0))
 
-    def to_networkx(self, threshold: float = 0.5, acyclic: bool = False) -> nx.DiGraph:
-        """The same as `graph`."""
-        return self.graph(threshold, acyclic)
-
-    def to_dot(self, threshold: float = 0.5, acyclic: bool = False) -> str:
-        """The graph in Graphviz's DOT language."""
+    def to_dot(self, threshold: float = 0.5, acyclic: bool = True) -> str:
+        """The graph (see `graph`) in Graphviz's DOT language."""
         lines = ["digraph presage {"] + [f"  {_quoted(name)};" for name in self.names]
         for i, j in np.argwhere(self.adjacency(threshold, acyclic)):
             value = f"{self.matrix[i, j]:.4g}"
@@ -157,28 +205,30 @@ class Result:
         return "\n".join([*lines, "}"]) + "\n"
 
     def to_dowhy(self, threshold: float = 0.5) -> str:
-        """The most probable acyclic graph as the DOT text that DoWhy's `CausalModel(graph=...)` takes."""
+        """The most probable acyclic graph as DOT text for DoWhy's `CausalModel(graph=...)`."""
         nodes = "".join(f"{_quoted(name)};" for name in self.names)
         edges = "".join(
-            f"{_quoted(self.names[i])} -> {_quoted(self.names[j])};"
-            for i, j in np.argwhere(self.adjacency(threshold, acyclic=True))
+            f"{_quoted(self.names[i])} -> {_quoted(self.names[j])};" for i, j in np.argwhere(self.adjacency(threshold))
         )
         return f"digraph {{{nodes}{edges}}}"
 
     def to_pgmpy(self, threshold: float = 0.5) -> list[tuple[str, str]]:
         """The edges of the most probable acyclic graph, as pgmpy's Bayesian networks take them."""
-        return [(self.names[i], self.names[j]) for i, j in np.argwhere(self.adjacency(threshold, acyclic=True))]
+        return [(self.names[i], self.names[j]) for i, j in np.argwhere(self.adjacency(threshold))]
 
     def to_json(self, threshold: float = 0.5) -> dict[str, Any]:
-        """Everything as plain JSON data."""
+        """Everything but the card as plain JSON data; `unconstrained` is there only with background knowledge."""
         edges = self.edges(threshold)
-        return {
+        acyclic, exact = self._most_probable_acyclic(threshold)
+        content: dict[str, Any] = {
             "presage": presage.__version__,
             "model": self.model,
+            "acyclic_model": self.acyclic_model,
             "orientation": "probabilities[i][j]: names[i] causes names[j]",
             "data": self.data,
             "names": list(self.names),
             "warnings": list(self.warnings),
+            "data_warnings": list(self.data_warnings),
             "ood": None if self.ood is None else self.ood.to_json(),
             "known": None if self.known is None else self.known.to_json(),
             "threshold": threshold,
@@ -186,9 +236,37 @@ class Result:
                 {"source": source, "target": target, "probability": float(value)}
                 for source, target, value in edges.itertuples(index=False)
             ],
-            "most_probable_acyclic": {"edges": [list(e) for e in self.to_pgmpy(threshold)], "exact": self.is_exact()},
+            "most_probable_acyclic": {
+                "edges": [[self.names[i], self.names[j]] for i, j in np.argwhere(acyclic)],
+                "exact": exact,
+            },
             "probabilities": self.matrix.tolist(),
         }
+        if self.known:
+            content["unconstrained"] = self.unconstrained.tolist()
+        return content
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Result:
+        """Read a result that `save` wrote: the folder or its result.json. The card is not restored."""
+        file = Path(path)
+        file = file / "result.json" if file.is_dir() else file
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            return Result(
+                unconstrained=np.array(content.get("unconstrained", content["probabilities"]), dtype=np.float64),
+                names=tuple(content["names"]),
+                data_warnings=tuple(content["data_warnings"]),
+                model=content["model"],
+                acyclic_model=content["acyclic_model"],
+                ood=None if content["ood"] is None else OODReport.from_json(content["ood"]),
+                known=None if content["known"] is None else Knowledge.from_json(content["known"]),
+                data=content["data"],
+            )
+        except OSError as error:
+            raise ConfigError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{str(file)!r} is not a saved result ({type(error).__name__}: {error})") from error
 
     def plot(self, threshold: float = 0.5) -> Figure:
         """A matplotlib figure: the heat map beside the graph."""
@@ -197,7 +275,11 @@ class Result:
         return result_figure(self, threshold=threshold)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write probabilities.csv, edges.csv, graph.graphml, graph.dot, graph.png, report.html and result.json."""
+        """Write probabilities.csv, edges.csv, graph.graphml, graph.dot, graph.png, report.html and result.json.
+
+        The graph files hold the most probable acyclic graph, or all edges above 0.5 if the domain of the model has
+        feedback loops.
+        """
         import networkx as nx
 
         from presage.report.html import report_html
@@ -209,8 +291,10 @@ class Result:
         contents: dict[str, bytes] = {
             "probabilities.csv": self.probabilities.to_csv().encode(),
             "edges.csv": self.edges().to_csv(index=False).encode(),
-            "graph.graphml": "\n".join(nx.generate_graphml(self.graph())).encode("utf-8", "xmlcharrefreplace"),
-            "graph.dot": self.to_dot().encode(),
+            "graph.graphml": "\n".join(nx.generate_graphml(self.graph(acyclic=self.acyclic_model))).encode(
+                "utf-8", "xmlcharrefreplace"
+            ),
+            "graph.dot": self.to_dot(acyclic=self.acyclic_model).encode(),
             "graph.png": figure_bytes(self.plot()),
             "report.html": report_html(self).encode(),
             "result.json": json.dumps(self.to_json(), indent=1).encode(),
@@ -222,11 +306,18 @@ class Result:
 
     def __repr__(self) -> str:
         count = int((self.matrix > 0.5).sum())
-        odd = f", {len(self.warnings)} warnings" if self.warnings else ""
-        return f"Result({len(self.names)} variables, {count} edges above 0.5, model {self.model!r}{odd})"
+        warnings = f", {len(self.warnings)} warnings" if self.warnings else ""
+        return f"Result({len(self.names)} variables, {count} edges above 0.5, model {self.model!r}{warnings})"
+
+    def _repr_html_(self) -> str:
+        """Summary, warnings, most probable edges and picture for notebooks."""
+        from presage.report.html import notebook_html
+
+        return notebook_html(self)
 
 
-def _check_threshold(threshold: float) -> float:
+def check_threshold(threshold: float) -> float:
+    """The threshold as a float; raises `ConfigError` unless it is a number from 0 to 1."""
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.number)) or not 0 <= threshold <= 1:
         raise ConfigError(f"the threshold must be a number from 0 to 1, not {threshold!r}")
     return float(threshold)

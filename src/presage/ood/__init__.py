@@ -1,1 +1,1 @@
-"""Is a table like the data a model was trained on? Summaries of tables and the out-of-distribution check."""
+"""The out-of-distribution (OOD) check: summaries of a table, compared with those of the training domain."""

@@ -1,17 +1,17 @@
-"""Is this dataset like those the model was trained on? One score, and which properties lie outside and how far.
+"""The out-of-distribution check: one score for a dataset, and the summaries that lie outside their usual range.
 
-`fit_reference` draws datasets of many sizes from the training domain and describes the joint distribution of their
-summaries: each one's location and scale given the size of the dataset, its distribution around that, and a Gaussian
-mixture of all of them together. The result is plain JSON data that travels in the model file.
+`fit_reference` samples datasets of many sizes from the training domain and models the joint distribution of their
+summaries: location and scale of each summary given the size of the dataset, quantiles of the residuals, and a Gaussian
+mixture of all summaries together. The result is plain JSON data, stored in the model file.
 
-The score of a dataset is its surprise (minus log density) on a scale where 0 is the median of the training domain and
-1 the level that 95 % of fresh datasets of the training domain stay below. Above 1 the check fires.
+The score of a dataset is its negative log density, scaled so that 0 is the median of the training domain and 1 its
+95 % quantile on held-out datasets. A dataset with a score above 1 is out of distribution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from presage.domain.catalog import get_domain
 from presage.domain.domain import Domain
 from presage.errors import ModelFileError
-from presage.ood.summaries import FLOORS, LABELS, summarize
+from presage.ood.summaries import LABELS, MIN_SCALES, summarize
 from presage.rng import Stream, generator
 from presage.types import Dataset
 
@@ -52,14 +52,14 @@ _QUANTILES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One property outside the range of the training domain: value, range (0.5 % to 99.5 % at this size), distance."""
+    """A summary outside the range of the training domain (0.5 % to 99.5 % quantile at this size)."""
 
     name: str
     value: float
     low: float
     high: float
     distance: float
-    """How far outside, in half-widths of the range; always above 0."""
+    """Distance from the range in half-widths of the range; always above 0."""
 
     def __str__(self) -> str:
         side = "above" if self.value > self.high else "below"
@@ -70,28 +70,38 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class OODReport:
-    """What the check found. `score` above 1 means that the data is foreign to the model."""
+    """Result of the check. A `score` above 1 means that the data is out of distribution."""
 
     score: float
     findings: tuple[Finding, ...]
-    """Properties outside, the farthest first; a few may lie outside even when the whole is not foreign."""
+    """Summaries outside their range, farthest first; in-distribution data may have a few, too."""
 
     @property
     def is_ood(self) -> bool:
-        """Whether the user should be warned."""
+        """Whether the data is out of distribution."""
         return self.score > 1.0
 
     def sentence(self, model: str) -> str:
-        """The warning."""
-        text = f"the data is unlike what the model {model!r} was trained on (score {self.score:.1f}; usual is below 1)"
+        """The warning for out-of-distribution data."""
+        text = (
+            f"the data is out of distribution for the model {model!r} (score {self.score:.1f}; 95 % of datasets from "
+            "its training domain score below 1)"
+        )
         if not self.findings:
-            return f"{text}: each property on its own is usual, but not their combination"
+            return f"{text}: every summary is in its usual range, but their combination is unusual"
         return f"{text}: " + "; ".join(str(finding) for finding in self.findings[:3])
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         found = [{**vars(finding), "label": LABELS.get(finding.name, finding.name)} for finding in self.findings]
         return {"score": self.score, "is_ood": self.is_ood, "findings": found}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> OODReport:
+        """The report that `to_json` wrote."""
+        names = [item.name for item in fields(Finding)]
+        findings = tuple(Finding(**{name: item[name] for name in names}) for item in data["findings"])
+        return OODReport(score=data["score"], findings=findings)
 
 
 def fit_reference(
@@ -102,23 +112,23 @@ def fit_reference(
     variables: tuple[int, int] = (2, 100),
     rows: tuple[int, int] = (30, 1000),
 ) -> dict[str, Any]:
-    """The reference of a model trained on `domain`: JSON data for its file's metadata under "summaries".
+    """Fit the reference of a model trained on `domain`: JSON data, stored as "summaries" in the model's metadata.
 
-    datasets: how many to draw (training stream). variables, rows: smallest and largest size, drawn log-uniformly;
+    datasets: how many to sample (training stream). variables, rows: smallest and largest size, sampled log-uniformly;
     half of the datasets have interventions in up to half of their rows.
     """
     source = get_domain(domain)
     found: list[dict[str, float]] = []
     sizes = []
     for k in range(datasets):
-        rng = generator(seed, Stream.TRAIN, 10_000_019, k)  # an address of its own, far from training's batches
+        rng = generator(seed, Stream.TRAIN, 10_000_019, k)  # a key of its own, unused by training
         d, n = (int(np.exp(rng.uniform(np.log(low), np.log(high + 1)))) for low, high in (variables, rows))
         share = 0.0 if rng.random() < 0.5 else float(rng.uniform(0.05, 0.5))
-        touched = int(share * n)
-        raw = source.draw(rng, d=d, n=n, n_interventional=touched)
+        n_interventional = int(share * n)
+        raw = source.draw(rng, d=d, n=n, n_interventional=n_interventional)
         dataset = Dataset(x=raw["x"], interventions=raw["interventions"], kind=source.kind)
         found.append(summarize(dataset))
-        sizes.append((n, d, touched / n))
+        sizes.append((n, d, n_interventional / n))
     names = [name for name in LABELS if any(name in item for item in found)]
     table = np.array([[item.get(name, np.nan) for name in names] for item in found])  # [M, F]
     return _fit(names, table, np.array(sizes, dtype=np.float64), source.kind, seed)
@@ -132,8 +142,8 @@ def _fit(names: list[str], table: np.ndarray, sizes: np.ndarray, kind: str, seed
     residuals = np.full_like(table, np.nan)
     for f in range(len(names)):
         ok = np.isfinite(table[:, f])
-        a, b = _line(basis[ok], table[ok, f])
-        residuals[ok, f] = (table[ok, f] - basis[ok] @ a) / _spread(basis[ok], b, names[f])
+        a, b = _fit_size_dependence(basis[ok], table[ok, f])
+        residuals[ok, f] = (table[ok, f] - basis[ok] @ a) / _scale(basis[ok], b, names[f])
         location.append(a)
         scale.append(b)
         quantiles.append(np.quantile(residuals[ok, f], _QUANTILES))
@@ -151,7 +161,7 @@ def _fit(names: list[str], table: np.ndarray, sizes: np.ndarray, kind: str, seed
     }
     scores = _normal_scores(residuals, np.array(quantiles))  # [M, F]
     scores = np.where(np.isfinite(scores), scores, 0.0)
-    # The mixture is fitted on two thirds and its level set on the rest, which it has not seen.
+    # The mixture is fitted on two thirds of the datasets; its level is set on the held-out rest.
     order = generator(seed, Stream.TRAIN, 10_000_019).permutation(len(scores))
     cut = 2 * len(scores) // 3
     mixture = GaussianMixture(
@@ -166,17 +176,17 @@ def _fit(names: list[str], table: np.ndarray, sizes: np.ndarray, kind: str, seed
         "means": _rounded(mixture.means_),
         "precisions": _rounded(mixture.precisions_cholesky_),
     }
-    surprise = _surprise(reference, scores[order[cut:]])
-    reference["median"] = float(np.median(surprise))
-    reference["level"] = float(np.quantile(surprise, _LEVEL))
+    energy = _negative_log_density(reference, scores[order[cut:]])
+    reference["median"] = float(np.median(energy))
+    reference["level"] = float(np.quantile(energy, _LEVEL))
     return reference
 
 
 def compare(reference: Mapping[str, Any], dataset: Dataset) -> OODReport:
-    """How a dataset compares with the training domain that `reference` (of `fit_reference`) describes."""
+    """Compare a dataset with the training domain described by `reference` (see `fit_reference`)."""
     try:
         if reference.get("version") != VERSION:
-            raise ModelFileError(f"the model's summaries are of version {reference.get('version')}, not {VERSION}")
+            raise ModelFileError(f"the model's summaries have version {reference.get('version')}, not {VERSION}")
         return _compare(reference, dataset)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ModelFileError(f"the model's summaries of its training domain are damaged ({error})") from error
@@ -191,20 +201,20 @@ def _compare(reference: Mapping[str, Any], dataset: Dataset) -> OODReport:
     share = min(float(dataset.interventions.any(axis=1).mean()), reference["share"])
     basis = _basis(np.array([n]), np.array([d]), np.array([share]))
     location = (basis @ np.array(reference["location"]).T)[0]
-    spread = np.array([_spread(basis, np.array(b), name)[0] for b, name in zip(reference["scale"], names, strict=True)])
-    residual = (values - location) / spread
+    scales = np.array([_scale(basis, np.array(b), name)[0] for b, name in zip(reference["scale"], names, strict=True)])
+    residual = (values - location) / scales
     quantiles = np.array(reference["quantiles"])
     scores = _normal_scores(residual[None], quantiles)
     scores = np.where(np.isfinite(scores), scores, 0.0)
-    surprise = float(_surprise(reference, scores)[0])
-    score = (surprise - reference["median"]) / max(reference["level"] - reference["median"], 1e-9)
+    energy = float(_negative_log_density(reference, scores)[0])
+    score = (energy - reference["median"]) / max(reference["level"] - reference["median"], 1e-9)
     findings = []
     low_at, high_at = _QUANTILES.index(0.005), _QUANTILES.index(0.995)
     for f, name in enumerate(names):
         if not np.isfinite(values[f]):
             continue
-        low, high = (float(location[f] + spread[f] * quantiles[f, at]) for at in (low_at, high_at))
-        low, high = low - FLOORS.get(name, 0.0), high + FLOORS.get(name, 0.0)
+        low, high = (float(location[f] + scales[f] * quantiles[f, at]) for at in (low_at, high_at))
+        low, high = low - MIN_SCALES.get(name, 0.0), high + MIN_SCALES.get(name, 0.0)
         outside = max(values[f] - high, low - values[f])
         if outside > 0:
             distance = float(outside / max((high - low) / 2, 1e-3))
@@ -219,8 +229,8 @@ def _basis(n: np.ndarray, d: np.ndarray, share: np.ndarray) -> np.ndarray:
     return np.stack([np.ones_like(a), a, b, a * a, b * b, a * b, share, 1.0 / d], axis=-1)
 
 
-def _line(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of location and of log spread given the size."""
+def _fit_size_dependence(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of location and log scale given the size of a dataset."""
     ridge = 1e-6 * len(values) * np.eye(basis.shape[1])
 
     def solve(target: np.ndarray) -> np.ndarray:
@@ -232,12 +242,13 @@ def _line(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return location, solve(np.log(away + floor))
 
 
-def _spread(basis: np.ndarray, coefficients: np.ndarray, name: str) -> np.ndarray:
-    return np.maximum(np.exp(np.clip(basis @ coefficients, -20, 20)), FLOORS.get(name, 1e-3))
+def _scale(basis: np.ndarray, coefficients: np.ndarray, name: str) -> np.ndarray:
+    scale: np.ndarray = np.maximum(np.exp(np.clip(basis @ coefficients, -20, 20)), MIN_SCALES.get(name, 1e-3))
+    return scale
 
 
 def _normal_scores(residuals: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
-    """Residuals [M, F] to a normal scale through their quantiles [F, Q]; straight lines beyond the outermost ones."""
+    """Normal scores of residuals [M, F], interpolated between quantiles [F, Q] and linear beyond the outermost ones."""
     from scipy.special import ndtri
 
     levels = ndtri(np.array(_QUANTILES))
@@ -252,8 +263,8 @@ def _normal_scores(residuals: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     return out
 
 
-def _surprise(reference: Mapping[str, Any], scores: np.ndarray) -> np.ndarray:
-    """Minus log density [M] of normal scores [M, F] under the mixture."""
+def _negative_log_density(reference: Mapping[str, Any], scores: np.ndarray) -> np.ndarray:
+    """Negative log density [M] of normal scores [M, F] under the mixture."""
     from scipy.special import logsumexp
 
     mixture = reference["mixture"]
@@ -262,9 +273,10 @@ def _surprise(reference: Mapping[str, Any], scores: np.ndarray) -> np.ndarray:
         root = np.array(precision)
         white = (scores - np.array(mean)) @ root
         parts.append(np.log(weight + 1e-300) - 0.5 * (white**2).sum(axis=1) + np.log(np.abs(np.diag(root))).sum())
-    return -logsumexp(np.array(parts), axis=0)
+    density: np.ndarray = logsumexp(np.array(parts), axis=0)
+    return -density
 
 
 def _rounded(values: Any) -> list[Any]:
-    """Six significant digits, as plain lists."""
-    return np.vectorize(lambda v: float(f"{v:.6g}"))(np.array(values)).tolist()
+    """Plain lists of numbers with six significant digits."""
+    return list(np.vectorize(lambda v: float(f"{v:.6g}"))(np.array(values)).tolist())

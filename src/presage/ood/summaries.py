@@ -1,7 +1,7 @@
-"""Cheap summaries of a dataset that do not depend on units: what the foreign-data check compares.
+"""Cheap summaries of a dataset that do not depend on units, for the out-of-distribution check.
 
-Every summary is one number that changes little with the number of rows and variables; what dependence is left is
-modelled in `foreign`. NaN means that a summary does not apply (for example: no interventions).
+Every summary is one number that changes little with the number of rows and variables; the remaining dependence on size
+is modelled in `check`. NaN means that a summary does not apply (for example, without interventions).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import numpy as np
 from presage.data.standardize import standardize_dataset
 from presage.types import Dataset
 
-__all__ = ["FLOORS", "LABELS", "summarize"]
+__all__ = ["LABELS", "MIN_SCALES", "summarize"]
 
 _ROWS, _COLUMNS = 2000, 150
-"""At most so many rows and variables, evenly spaced, are looked at."""
+"""Larger tables are subsampled to this many evenly spaced rows and variables."""
 
 LABELS = {
     "skew": "typical skewness of a variable",
@@ -34,8 +34,8 @@ LABELS = {
     "quadratic": "dependence of values on squares of others",
     "volatility": "dependence of squares on squares of others",
     "rows": "size of the most extreme rows (log)",
-    "set values": "size of values set by interventions",
-    "set spread": "spread of values set by interventions",
+    "set values": "size of values under intervention",
+    "set spread": "spread of values under intervention",
     "targets": "share of variables that are targets",
     "library": "counts per row (log10)",
     "library spread": "spread of counts per row (log10)",
@@ -43,31 +43,30 @@ LABELS = {
     "gene range": "spread of mean counts over variables (log10)",
     "zero spread": "spread of the share of zeros over variables",
 }
-"""What each summary is called in sentences."""
+"""Names of the summaries in sentences."""
 
-
-FLOORS = {"ties": 0.15, "zeros": 0.02}
-"""Least spreads of summaries that never vary in continuous domains; rounding of measurements is nothing foreign."""
+MIN_SCALES = {"ties": 0.15, "zeros": 0.02}
+"""Lower bounds of the scale of summaries that are constant in continuous domains; rounded data is not unusual."""
 
 
 def summarize(dataset: Dataset) -> dict[str, float]:
     """The summaries of a dataset by name."""
-    sub = _thinned(dataset)
+    sub = _subsample(dataset)
     z = standardize_dataset(sub).astype(np.float64)
-    live = np.abs(z).max(axis=0) > 0
-    z, x, hidden, u = z[:, live], sub.x[:, live], sub.missing[:, live], sub.interventions[:, live]
+    varying = np.abs(z).max(axis=0) > 0
+    z, x, missing, u = z[:, varying], sub.x[:, varying], sub.missing[:, varying], sub.interventions[:, varying]
     if z.shape[1] == 0 or len(z) < 3:
         return {}
-    if dataset.kind == "counts":  # correlations and moments of what is left after centring
+    if dataset.kind == "counts":  # log counts are not centred by standardization
         z = z - z.mean(axis=0)
         z /= np.maximum(z.std(axis=0), 1e-9)
-    found = {**_marginals(z, x, hidden), **_dependence(z), **_interventions(z, u)}
+    found = {**_marginals(z, x, missing), **_dependence(z), **_interventions(z, u)}
     if dataset.kind == "counts":
         found |= _counts(x)
     return {name: float(value) for name, value in found.items()}
 
 
-def _thinned(dataset: Dataset) -> Dataset:
+def _subsample(dataset: Dataset) -> Dataset:
     rows = np.unique(np.linspace(0, dataset.n - 1, min(dataset.n, _ROWS)).astype(int))
     columns = np.unique(np.linspace(0, dataset.d - 1, min(dataset.d, _COLUMNS)).astype(int))
     if len(rows) == dataset.n and len(columns) == dataset.d:
@@ -81,25 +80,25 @@ def _thinned(dataset: Dataset) -> Dataset:
     )
 
 
-def _marginals(z: np.ndarray, x: np.ndarray, hidden: np.ndarray) -> dict[str, float]:
-    seen = np.maximum((~hidden).sum(axis=0), 1)
-    z = np.where(hidden, 0.0, z)
-    skew = np.abs((z**3).sum(axis=0) / seen)
-    kurtosis = np.log(np.maximum((z**4).sum(axis=0) / seen, 1.0))
-    mode = np.mean([_mode_share(x[~hidden[:, j], j]) for j in range(x.shape[1])])
+def _marginals(z: np.ndarray, x: np.ndarray, missing: np.ndarray) -> dict[str, float]:
+    observed = np.maximum((~missing).sum(axis=0), 1)
+    z = np.where(missing, 0.0, z)
+    skew = np.abs((z**3).sum(axis=0) / observed)
+    kurtosis = np.log(np.maximum((z**4).sum(axis=0) / observed, 1.0))
+    mode = np.mean([_mode_share(x[~missing[:, j], j]) for j in range(x.shape[1])])
     return {
         "skew": np.log1p(np.median(skew)),
         "skew high": np.log1p(np.quantile(skew, 0.9)),
         "kurtosis": np.median(kurtosis),
         "kurtosis high": np.quantile(kurtosis, 0.9),
-        "peak": ((np.abs(z) < 0.4) & ~hidden).sum() / seen.sum(),
+        "peak": ((np.abs(z) < 0.4) & ~missing).sum() / observed.sum(),
         "ties": np.log(mode + 0.05),
-        "zeros": ((x == 0.0) & ~hidden).sum() / seen.sum(),
+        "zeros": ((x == 0.0) & ~missing).sum() / observed.sum(),
     }
 
 
 def _mode_share(column: np.ndarray) -> float:
-    """How often the most frequent value occurs, over the number of values."""
+    """Share of the most frequent value."""
     if len(column) == 0:
         return 0.0
     ordered = np.sort(column)
@@ -148,7 +147,7 @@ def _interventions(z: np.ndarray, u: np.ndarray) -> dict[str, float]:
     return {
         "set values": np.log(values.mean() + 0.05),
         "set spread": values.std() / (values.mean() + 0.05),
-        "targets": u.any(axis=0).mean() if u.sum() >= u.shape[1] else np.nan,  # few rows hit few targets
+        "targets": u.any(axis=0).mean() if u.sum() >= u.shape[1] else np.nan,  # few interventions have few targets
     }
 
 

@@ -1,4 +1,4 @@
-"""Model cards: what a model was trained on, how well it does and its limits, from what training recorded."""
+"""Model cards: training domain, held-out scores and limits of a model, from the metadata of its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCard:
-    """A model described from its own records. `str(card)` is Markdown, `card.to_json()` plain data."""
+    """Description of a model. `str(card)` is Markdown, `card.to_json()` plain data."""
 
     name: str
     kind: str
@@ -29,7 +29,7 @@ class ModelCard:
     domain: Mapping[str, Any] | None = None
     train: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
-    """What the release recorded: measured scores, words on use, anything else."""
+    """Sections written at release: measured scores, intended use and others."""
     temperature: float | None = None
     ood_check: bool = False
     limits: tuple[str, ...] = _LIMITS
@@ -40,19 +40,21 @@ class ModelCard:
 
     def __str__(self) -> str:
         takes = "counts (non-negative whole numbers)" if self.kind == "counts" else "real values"
-        answers = "trained towards acyclic graphs" if self.acyclic else "graphs may have cycles"
-        lines = [f"# {self.name}", "", f"Takes {takes}; {answers}; {self.parameters:,} parameters."]
+        graphs = "trained on acyclic graphs" if self.acyclic else "trained on graphs that may have cycles"
+        lines = [f"# {self.name}", "", f"Takes {takes}; {graphs}; {self.parameters:,} parameters."]
         if self.temperature is not None:
             lines.append(f"Logits are divided by a temperature of {self.temperature:.3g}, fitted on held-out data.")
         if not self.ood_check:
-            lines.append("It carries no summaries of its training domain, so foreign data is not recognised.")
+            lines.append(
+                "The file has no summaries of the training domain, so out-of-distribution data is not detected."
+            )
         for title, value in self.notes.items():
             lines += ["", f"## {_title(title)}", "", *_block(value)]
         lines += ["", "## Limits", "", *(f"- {limit}" for limit in self.limits)]
         if self.train:
-            # The whole configuration stays in the file's metadata and in records/; here it would drown the rest.
-            told = {key: value for key, value in self.train.items() if key != "config"}
-            lines += ["", "## Training", "", *_block({**_sizes(self.train.get("config")), **told})]
+            # The configuration is in the metadata of the file and in records/; it is too long for the card.
+            shown = {key: value for key, value in self.train.items() if key != "config"}
+            lines += ["", "## Training", "", *_block({**_sizes(self.train.get("config")), **shown})]
         lines += ["", "## Network", "", *_block(self.network)]
         if self.domain is not None:
             lines += ["", "## Training domain", "", *_domain_lines(self.domain)]
@@ -60,7 +62,7 @@ class ModelCard:
 
 
 def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameters: int) -> ModelCard:
-    """The card of a model from its file's metadata, its network's configuration and its number of parameters."""
+    """Make a card from the metadata of a model file, the network's configuration and its number of parameters."""
     return ModelCard(
         name=str(metadata.get("name", "unnamed")),
         kind=str(metadata.get("kind", "real")),
@@ -76,7 +78,7 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
 
 
 def _sizes(config: Any) -> dict[str, str]:
-    """Numbers of variables and rows a run trained on, from its configuration if it has one."""
+    """Numbers of variables and rows of the training datasets, if the configuration is known."""
     try:
         variables = ", ".join(str(d) for d, _ in config["variable_counts"])
         low, high = config["rows"]["n"]

@@ -1,4 +1,4 @@
-"""Pictures of answers: heat map, layered graph, calibration, learning curve. Nothing is computed here but places.
+"""Figures: heat map and layered graph of a result, calibration, learning curves. Only positions are computed here.
 
 Figures are made without pyplot: no window, no global state, safe in servers and threads.
 """
@@ -34,7 +34,7 @@ __all__ = [
 
 _INK, _SOFT, _PAPER = "#1f2a37", "#8a94a3", "#eef2f7"
 _COLOURS = ("#c9d8ea", "#7fa8d1", "#2f6fad", "#0b3c6f")
-_LABELLED = 60  # more names than this cannot be read beside a heat map
+_LABELLED = 60  # more names than this are unreadable on a heat map
 
 
 def result_figure(result: Result, threshold: float = 0.5) -> Figure:
@@ -43,8 +43,8 @@ def result_figure(result: Result, threshold: float = 0.5) -> Figure:
 
     d = len(result.names)
     side = float(np.clip(2.8 + 0.2 * d, 4.6, 10.5))
-    graph = result.adjacency(threshold)
-    positions = layered_positions(_loose(graph, result.matrix))
+    graph = result.adjacency(threshold, acyclic=False)
+    positions = layered_positions(_without_cycles(graph, result.matrix))
     figure = Figure(figsize=(2 * side + 1.2, side), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.08, 1.0])
     draw_heat_map(left, result.matrix, result.names)
@@ -54,8 +54,8 @@ def result_figure(result: Result, threshold: float = 0.5) -> Figure:
     return figure
 
 
-def _loose(graph: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Edges that set the layers: the graph's, the most probable ones first where they close a cycle."""
+def _without_cycles(graph: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """The edges that decide the layers of the drawing; the least probable ones of cycles are ignored."""
     from presage.graphs.ops import project_to_dag
 
     return project_to_dag(np.where(graph != 0, probabilities, 0.0))
@@ -68,7 +68,7 @@ def _colours() -> Any:
 
 
 def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -> None:
-    """Probabilities as a table of colours: causes in rows, effects in columns."""
+    """Draw a heat map of probabilities: causes in rows, effects in columns."""
     d = len(names)
     shown = np.ma.masked_where(np.eye(d, dtype=bool), probabilities)
     colours = _colours().with_extremes(bad=_PAPER)
@@ -77,7 +77,7 @@ def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -
     if figure is not None:
         bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02)
         bar.set_label("probability that the row causes the column", color=_INK, fontsize=9)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=8, color=_SOFT)
     if d <= _LABELLED:
         size = float(np.clip(260 / max(d, 1), 4.5, 9.5))
@@ -107,7 +107,7 @@ def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -
 def draw_graph(
     axes: Axes, graph: np.ndarray, probabilities: np.ndarray, names: Sequence[str], positions: np.ndarray
 ) -> None:
-    """A layered drawing, causes above effects; width and colour of an edge show its probability.
+    """Draw a graph in layers, causes above effects; width and colour of an edge show its probability.
 
     graph: [d, d] of 0/1; positions: [d, 2] (see `presage.graphs.layout`).
     """
@@ -148,7 +148,7 @@ def draw_graph(
     least = min(least, 0.5)
     for i, j in edges:
         p = float(probabilities[i, j])
-        strength = (p - least) / max(1.0 - least, 1e-9)  # the shown range uses the whole scale
+        strength = (p - least) / max(1.0 - least, 1e-9)  # the drawn edges use the whole range of widths
         both = graph[j, i] != 0
         axes.add_patch(
             FancyArrowPatch(
@@ -169,7 +169,7 @@ def draw_graph(
 
 
 def _bend(positions: np.ndarray, i: int, j: int, both: bool) -> float:
-    """Curvature of an edge: mutual edges part, and edges that would run through other boxes give way."""
+    """Curvature of an edge: edges in both directions are separated, and other nodes are avoided."""
     if both:
         return 0.22
     start, end = positions[i], positions[j]
@@ -188,7 +188,7 @@ def _bend(positions: np.ndarray, i: int, j: int, both: bool) -> float:
 
 
 def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int = 10) -> Figure:
-    """Share of true edges among pairs of similar probability; a calibrated model lies on the diagonal.
+    """Plot the share of true edges among pairs of similar probability; a calibrated model lies on the diagonal.
 
     probabilities, truth: [d, d] or stacks [m, d, d] of equal shape; the diagonals are ignored.
     """
@@ -198,7 +198,7 @@ def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int =
     if p.shape != t.shape or p.ndim not in (2, 3) or p.shape[-1] != p.shape[-2]:
         raise DataError(f"probabilities and truth must be tables [d, d] or stacks of one shape: {p.shape}, {t.shape}")
     pairs = np.broadcast_to(~np.eye(p.shape[-1], dtype=bool), p.shape)
-    values, hits = p[pairs], t[pairs] != 0
+    values, true = p[pairs], t[pairs] != 0
     place = np.minimum((values * bins).astype(int), bins - 1)
     figure = Figure(figsize=(5.2, 5.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
@@ -206,7 +206,7 @@ def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int =
     count = np.bincount(place, minlength=bins)
     full = np.flatnonzero(count)
     mean = np.array([values[place == b].mean() for b in full])
-    share = np.array([hits[place == b].mean() for b in full])
+    share = np.array([true[place == b].mean() for b in full])
     error = 1.96 * np.sqrt(np.maximum(share * (1 - share), 1e-9) / count[full])
     upper.errorbar(mean, share, error, fmt="o-", color=_COLOURS[2], ecolor=_COLOURS[1], markersize=5, capsize=2)
     upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="share of true edges")
@@ -218,7 +218,7 @@ def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int =
 
 
 def learning_curve_figure(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> Figure:
-    """Losses and validation scores of a training run: its metrics.jsonl, its folder, or the records themselves.
+    """Plot losses and validation scores of a training run: its metrics.jsonl, its folder, or the records themselves.
 
     One panel per metric that has at least two values; records are dicts with "step".
     """
@@ -276,7 +276,7 @@ def _records(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> list[
 
 
 def figure_bytes(figure: Figure, form: str = "png", dpi: int = 130) -> bytes:
-    """A figure as the bytes of a png, svg or pdf file."""
+    """Render a figure as the bytes of a png, svg or pdf file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
     return buffer.getvalue()
@@ -289,6 +289,6 @@ def _plain(axes: Axes) -> None:
 
 
 def _short(name: str, limit: int = 16) -> str:
-    """A name that fits, free of what matplotlib would take for mathematics or cannot draw."""
+    """A name that fits, without characters that matplotlib reads as mathematics or cannot draw."""
     clean = "".join(c if c.isprintable() else "?" for c in str(name)).replace("$", r"\$")
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"

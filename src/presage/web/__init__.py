@@ -1,10 +1,10 @@
-"""The page of `presage serve`: bring data, run, look at the answer, add what you know, take it away.
+"""The page of `presage serve`: choose data, run, explore the result, add background knowledge, download files.
 
-Nothing is computed here: the page calls `discover`, `Result`, `Knowledge` and `metrics`, and shows what they say.
+Nothing is computed here: the page calls `discover`, `Result`, `Knowledge` and `metrics`, and shows their results.
 
-- `sources`: where data comes from, and the Python that would bring the same data
-- `sessions`: what the server remembers of each open page; bounded and forgotten after a while
+- `sources`: uploads, examples and simulations, each with the Python code for the same data
+- `sessions`: the state of each open page; limited in size and time
 - `jobs`, `worker`: runs in processes of their own, which can be cancelled
-- `view`, `words`: an answer as pictures, lists and text
-- `layout`, `data_callbacks`, `answer_callbacks`, `app`: the page itself
+- `view`, `exports`: a result as figures, lists, text and files
+- `layout`, `data_callbacks`, `result_callbacks`, `app`: the page itself
 """

@@ -1,4 +1,4 @@
-"""The application: the page, the route that takes files, and the server."""
+"""The application: the page, the route for uploads, and the server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from presage.data.examples import examples
 from presage.domain.catalog import domains, summary
 from presage.errors import ConfigError, PresageError
 from presage.inference.hub import load_model, models
-from presage.web import answer_callbacks, data_callbacks
+from presage.report.text import sentence
+from presage.web import data_callbacks, result_callbacks
 from presage.web.jobs import Runner
 from presage.web.layout import page
 from presage.web.sessions import Sessions
-from presage.web.words import sentence
 
 __all__ = ["create_app", "serve"]
 
@@ -32,8 +32,8 @@ def create_app(
 ) -> Dash:
     """The page as a WSGI application (`.server`).
 
-    extra_models: files or folders offered beside the bundled models; the first is preselected. limit: bytes of an
-    upload. local: answer only requests addressed to this machine, whatever name a foreign page made up for it.
+    extra_models: files or folders of models besides the bundled ones; the first is preselected. limit: largest upload
+    in bytes. local: answer only requests for a local host name, which protects against DNS rebinding.
     """
     offered = _offered(extra_models)
     context = data_callbacks.Context(sessions=Sessions(), runner=runner or Runner(warm=True), limit=limit)
@@ -60,15 +60,15 @@ def create_app(
 
     app.layout = fresh_page
     data_callbacks.register(app, context)
-    answer_callbacks.register(app, context)
+    result_callbacks.register(app, context)
     _add_upload(app, context)
     if local:
-        _only_here(app)
+        _only_local(app)
     return app
 
 
 def _offered(extra: Sequence[str]) -> list[tuple[str, str]]:
-    """Names of models with what they are; bad ones are refused before anything starts."""
+    """Names and descriptions of the models; raises if one cannot be loaded."""
     found = [(name, f"{load_model(name).name} ({Path(name).name})") for name in extra]
     table = models()
     names = sorted(table["name"], key=lambda name: (name != "scm", name))
@@ -77,17 +77,19 @@ def _offered(extra: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _add_upload(app: Dash, context: data_callbacks.Context) -> None:
-    """Files come as the plain body of a POST: no copies, no base64, and a size known in advance."""
+    """Add the route for uploads: files as the plain body of a POST, whose size is known in advance."""
 
     def upload() -> Response:
-        if request.headers.get("X-Presage") != "upload":  # a form of a foreign page cannot set this
-            return jsonify(error="This address takes files from the page only.")
+        if request.headers.get("X-Presage") != "upload":  # forms on other sites cannot set this header
+            return jsonify(error="Uploads are accepted from the page only.")
         name = request.args.get("name", "data.csv")
         try:
             session = context.sessions.get(request.args.get("session"))
             if (request.content_length or 0) > context.limit:
-                raise ConfigError(f"{name} is larger than {context.limit >> 20} MB, which is what this page takes")
-            data_callbacks.arrived(session, request.args.get("role", "data"), name, request.get_data(), context.limit)
+                raise ConfigError(f"the file {name!r} is larger than the limit of {context.limit >> 20} MB")
+            data_callbacks.store_upload(
+                session, request.args.get("role", "data"), name, request.get_data(), context.limit
+            )
         except PresageError as error:
             return jsonify(error=sentence(str(error)))
         return jsonify(ok=True)
@@ -95,7 +97,7 @@ def _add_upload(app: Dash, context: data_callbacks.Context) -> None:
     app.server.add_url_rule("/upload", "upload", upload, methods=["POST"])
 
 
-def _only_here(app: Dash) -> None:
+def _only_local(app: Dash) -> None:
     def check() -> Response | None:
         host = request.host.rsplit(":", 1)[0].strip("[]")
         if host in LOOPBACK:

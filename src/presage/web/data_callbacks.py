@@ -1,4 +1,4 @@
-"""From data to a run: upload, example, simulation, interventions, model, progress, cancel."""
+"""Left side of the page: upload, example, simulation, interventions, model, progress, cancel."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from dash import Dash, Input, Output, State, ctx, html, no_update
 
 from presage.errors import ConfigError, DataError, PresageError
 from presage.inference.hub import load_model
+from presage.report.text import sentence
 from presage.web.jobs import Job, Runner
-from presage.web.sessions import Answer, Session, Sessions
+from presage.web.sessions import Analysis, Run, Session, Sessions
 from presage.web.sources import Example, Preview, Simulation, Source, Upload
-from presage.web.words import sentence
 
-__all__ = ["Context", "arrived", "ask", "finish", "intervention_choices", "preview_part", "register"]
+__all__ = ["Context", "finish", "intervention_choices", "prepare_run", "preview_part", "register", "store_upload"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What all callbacks share."""
+    """Objects that all callbacks share."""
 
     sessions: Sessions
     runner: Runner
     limit: int
 
 
-def arrived(session: Session, role: str, name: str, content: bytes, limit: int) -> None:
-    """Take an uploaded file in, as the data or as the intervention mask."""
+def store_upload(session: Session, role: str, name: str, content: bytes, limit: int) -> None:
+    """Keep an uploaded file as the data or as the intervention mask of a session."""
     if len(content) > limit:
-        raise DataError(f"{name} is larger than {limit // 2**20} MB, which is what this page takes")
+        raise DataError(f"the file {name!r} is larger than the limit of {limit // 2**20} MB")
     if not content:
-        raise DataError(f"{name} is empty")
+        raise DataError(f"the file {name!r} is empty")
     upload = Upload(name, content)
     if role == "mask":
         session.mask = upload
@@ -40,17 +40,17 @@ def arrived(session: Session, role: str, name: str, content: bytes, limit: int) 
 
 
 def intervention_choices(preview: Preview) -> tuple[list[dict[str, str]], str]:
-    """Options of the dropdown, and which one to start with."""
-    options = [{"value": "none", "label": "Nothing: all rows observed"}]
+    """Options of the dropdown, and the initial one."""
+    options = [{"value": "none", "label": "No interventions"}]
     if preview.has_mask:
-        options = [{"value": "none", "label": "As recorded with the data"}]
+        options = [{"value": "none", "label": "As stored with the data"}]
     options += [{"value": f"column:{name}", "label": f"Column {name}"} for name in preview.intervention_columns]
-    options.append({"value": "mask", "label": "A file with 0 and 1"})
+    options.append({"value": "mask", "label": "A mask file with 0 and 1"})
     return options, "none" if preview.guess is None else f"column:{preview.guess}"
 
 
 def preview_part(preview: Preview) -> list[Any]:
-    """The beginning of the table."""
+    """The first rows of the table."""
     head = html.Tr([html.Th(name) for name in preview.columns])
     rows = [html.Tr([html.Td(cell) for cell in row]) for row in preview.rows]
     more = f" The first {len(preview.columns)} columns are shown." if preview.more_columns else ""
@@ -61,54 +61,49 @@ def preview_part(preview: Preview) -> list[Any]:
     ]
 
 
-def ask(
+def prepare_run(
     session: Session, choice: str, layer: str | None, model: str | None, counts: str
-) -> tuple[dict[str, Any], Answer]:
-    """The task of a run and the answer-to-be, whose result is still missing; a sentence if something is wrong."""
+) -> tuple[dict[str, Any], Run]:
+    """Read the data once; returns the task of the worker, which calls `discover`, and the description of the run."""
     source = session.source
     if source is None:
-        raise ConfigError("bring data first: drop a file, or choose an example")
+        raise ConfigError("choose data first: upload a file, or use an example")
     if not model:
-        raise ConfigError("no model was found; start the page with --model FILE, or install one with the package")
-    asked: dict[str, Any] = {}
-    given: Any = None
+        raise ConfigError("no model was found; start the page with --model FILE")
+    arguments: dict[str, Any] = {}
+    interventions: Any = None
     if choice.startswith("column:"):
-        given = asked["interventions"] = choice.removeprefix("column:")
+        interventions = arguments["interventions"] = choice.removeprefix("column:")
     elif choice == "mask":
         if session.mask is None:
-            raise ConfigError("drop the file with the intervention mask first, or choose another way")
-        given, asked["interventions"] = session.mask, session.mask.name
+            raise ConfigError("upload the file with the intervention mask first, or choose another option")
+        interventions, arguments["interventions"] = session.mask, session.mask.name
     if layer:
-        asked["layer"] = layer
+        arguments["layer"] = layer
     if model != "scm":
-        asked["model"] = model
+        arguments["model"] = model
     flag = {"counts": True, "real": False}.get(counts)
     if flag is not None:
-        asked["counts"] = flag
-    inputs = source.inputs(given, counts=flag, layer=layer or None)
-    task = {"dataset": inputs.dataset, "model": model, "counts": flag, "warnings": inputs.warnings}
+        arguments["counts"] = flag
+    inputs = source.inputs(interventions, layer=layer or None)
     session.count += 1
-    pending = Answer(number=session.count, result=None, dataset=inputs.dataset, source=source, asked=asked)  # type: ignore[arg-type]
-    return task, pending
+    run = Run(number=session.count, dataset=inputs.dataset, source=source, arguments=arguments)
+    return {"inputs": inputs, "model": model, "counts": flag}, run
 
 
-def finish(job: Job, pending: Answer, warnings: tuple[str, ...]) -> Answer:
-    """The answer of a run that is done; what reading the table had to say comes first."""
-    from dataclasses import replace
-
-    result = job.result
-    if result is None:
+def finish(job: Job, run: Run) -> Analysis:
+    """The run of a job that is done, with its result."""
+    if job.result is None:
         raise DataError("the run has no result")
-    merged = list(dict.fromkeys([*warnings, *result.warnings]))
-    return replace(pending, result=replace(result, warnings=merged))
+    return Analysis(**vars(run), result=job.result)
 
 
 def register(app: Dash, context: Context) -> None:
-    """Wire the left side of the page."""
+    """Add the callbacks of the left side of the page."""
     sessions = context.sessions
 
     @app.callback(
-        Output("result", "hidden", allow_duplicate=True),  # an answer about other data would mislead
+        Output("result", "hidden", allow_duplicate=True),  # the result of other data would mislead
         Output("preview", "children"),
         Output("interventions", "options"),
         Output("interventions", "value"),
@@ -134,7 +129,7 @@ def register(app: Dash, context: Context) -> None:
             (Output("use-simulation", "children"), "Simulating …", "Simulate"),
         ],
     )
-    def bring(
+    def load_data(
         event: dict[str, Any] | None,
         _example: int | None,
         _simulate: int | None,
@@ -205,19 +200,18 @@ def register(app: Dash, context: Context) -> None:
         State("model", "value"),
         State("counts", "value"),
         prevent_initial_call=True,
-        running=[(Output("run", "children"), "Reading the table …", "Find causes")],
+        running=[(Output("run", "children"), "Reading the table …", "Run")],
     )
     def start(_clicks: int, key: str, choice: str, layer: str | None, model: str, counts: str) -> tuple[Any, ...]:
         try:
             session = sessions.get(key)
             if session.job is not None:
                 session.job.cancel()
-            task, pending = ask(session, choice, layer, model, counts)
+            task, run = prepare_run(session, choice, layer, model, counts)
         except PresageError as error:
             return True, True, sentence(str(error)), False, "", {"width": "0%"}
-        warnings = task.pop("warnings")
         session.job = context.runner.submit(task)
-        session.job.pending = (pending, warnings)
+        session.job.pending = run
         return False, False, None, True, "starting", {"width": "2%"}
 
     @app.callback(
@@ -247,11 +241,11 @@ def register(app: Dash, context: Context) -> None:
         if not job.over:
             stage = f"{sentence(job.stage)[:-1]}, {job.seconds:.0f} s"
             return False, False, no_update, True, stage, {"width": f"{2 + 98 * job.share:.0f}%"}, no_update
-        # The browser drops an answer that a newer tick has overtaken, so the end of a run is told as often as asked.
+        # The browser drops responses that a newer tick has overtaken, so the end of a run is reported on every tick.
         if job.status == "cancelled":
             return (*over, "The run was cancelled.", False, "", {"width": "0%"}, no_update)
         if job.status == "failed":
             return (*over, sentence(job.error), False, "", {"width": "0%"}, no_update)
-        if session.answer is None or session.answer.number != job.pending[0].number:
-            session.answer = finish(job, *job.pending)
-        return (*over, None, False, "", {"width": "100%"}, {"number": session.answer.number})
+        if session.analysis is None or session.analysis.number != job.pending.number:
+            session.analysis = finish(job, job.pending)
+        return (*over, None, False, "", {"width": "100%"}, {"number": session.analysis.number})

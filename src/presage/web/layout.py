@@ -1,4 +1,4 @@
-"""The parts of the page. No behaviour here; callbacks find the parts by their ids."""
+"""The elements of the page; callbacks refer to them by their ids."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import dash_cytoscape as cyto
 from dash import dcc, html
 
 import presage
+from presage.web.exports import KINDS
 from presage.web.sources import MAX_VARIABLES
 from presage.web.view import STYLESHEET
-from presage.web.words import KINDS
 
 __all__ = ["data", "page"]
 
@@ -27,7 +27,7 @@ def page(
     domains: Sequence[tuple[str, str]],
     limit: int,
 ) -> html.Div:
-    """The whole page of one visitor. models, domains: (name, label). limit: bytes of an upload."""
+    """The page of one session. models, domains: (name, label). limit: largest upload in bytes."""
     return html.Div(
         id="page",
         **data(session=session, limit=limit),
@@ -44,8 +44,8 @@ def page(
             dcc.Interval(id="tick", interval=400, disabled=True),
             html.Header(
                 [
-                    html.Div([html.B("Presage"), html.Span("which variable causes which")], className="brand"),
-                    html.Span(f"version {presage.__version__} · everything stays on this machine", className="soft"),
+                    html.Div([html.B("Presage"), html.Span("causal discovery from tables")], className="brand"),
+                    html.Span(f"version {presage.__version__} · data stays on this machine", className="soft"),
                 ]
             ),
             html.Div(
@@ -60,7 +60,7 @@ def page(
 
 
 def data(**marks: object) -> dict[str, Any]:
-    """Attributes data-... of an element, for the script of the page."""
+    """HTML attributes data-... of an element, for the script of the page."""
     return {f"data-{name}": str(value) for name, value in marks.items()}
 
 
@@ -72,21 +72,21 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
     upload = html.Div(
         [
             html.Button(
-                [html.B("Drop a table here"), html.Span("or click to choose a file")],
+                [html.B("Drop a file here"), html.Span("or click to choose one")],
                 id="drop",
                 className="drop",
                 **data(role="data"),
             ),
             html.P(
                 f"csv, tsv, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. One column "
-                "per variable, one row per measurement. Uploads are not kept.",
+                "per variable, one row per observation. Uploads are kept in memory only.",
                 className="soft small",
             ),
         ]
     )
     example = html.Div(
         [
-            html.Label("Simulated data that comes with Presage, truth included", htmlFor="example"),
+            html.Label("Bundled simulated dataset with its true graph", htmlFor="example"),
             dcc.Dropdown(id="example", options=list(examples), value="rff", clearable=False, searchable=False),
             html.Button("Use this example", id="use-example", className="wide"),
         ]
@@ -118,7 +118,7 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
             dcc.Tab(simulate, label="Simulate", value="simulate"),
         ],
     )
-    return _step(1, "Bring data", tabs)
+    return _step(1, "Data", tabs)
 
 
 def _slider(label: str, name: str, low: float, high: float, step: float, value: float) -> html.Div:
@@ -142,21 +142,21 @@ def _slider(label: str, name: str, low: float, high: float, step: float, value: 
 def _interventions() -> html.Section:
     return _step(
         2,
-        "Was anything set from outside?",
+        "Interventions",
         dcc.Dropdown(
             id="interventions",
-            options=[{"value": "none", "label": "Nothing: all rows observed"}],
+            options=[{"value": "none", "label": "No interventions"}],
             value="none",
             clearable=False,
         ),
         html.P(
-            "A column that names each row's target (empty or “control”: none), or a file with 0 and 1 for every cell.",
+            "A column with each row's target (empty or “control”: none), or a mask file with 0 or 1 for every cell.",
             className="soft small",
         ),
         html.Div(
             [
                 html.Button(
-                    [html.B("Drop the mask here"), html.Span("0 and 1, as many rows and columns as the data")],
+                    [html.B("Drop the mask here"), html.Span("0 and 1, in the shape of the data")],
                     id="drop-mask",
                     className="drop",
                     **data(role="mask"),
@@ -177,7 +177,7 @@ def _interventions() -> html.Section:
 def _model(models: Sequence[tuple[str, str]], model: str | None) -> html.Section:
     return _step(
         3,
-        "Choose a model",
+        "Model",
         dcc.Dropdown(
             id="model",
             options=[{"value": name, "label": label} for name, label in models],
@@ -187,13 +187,13 @@ def _model(models: Sequence[tuple[str, str]], model: str | None) -> html.Section
         ),
         html.Div(
             [
-                html.Button("Its card", id="show-card", className="plain"),
+                html.Button("Model card", id="show-card", className="plain"),
                 dcc.Dropdown(
                     id="counts",
                     options=[
-                        {"value": "look", "label": "values: look at them"},
+                        {"value": "look", "label": "detect counts"},
                         {"value": "counts", "label": "values are counts"},
-                        {"value": "real", "label": "treat as real values"},
+                        {"value": "real", "label": "read as real values"},
                     ],
                     value="look",
                     clearable=False,
@@ -217,7 +217,7 @@ def _model(models: Sequence[tuple[str, str]], model: str | None) -> html.Section
 def _run() -> html.Section:
     return html.Section(
         [
-            html.Button("Find causes", id="run", className="primary wide", disabled=True),
+            html.Button("Run", id="run", className="primary wide", disabled=True),
             html.Div(
                 [
                     html.Div(html.Div(id="bar", className="bar"), className="track"),
@@ -240,11 +240,11 @@ def _run() -> html.Section:
 def _preview() -> html.Section:
     return html.Section(
         [
-            html.H1("Bring a table, get a graph"),
+            html.H1("Causal discovery from a table"),
             html.P(
-                "Give Presage measurements of some variables. It answers with a probability for every arrow between "
-                "two of them, a graph you can edit with what you already know, and warnings where you should not "
-                "trust it. Start with a file of your own, or with an example on the left."
+                "Upload a table of measurements. Presage estimates the probability of every edge between two variables "
+                "and warns about suspicious data; you can add background knowledge. Start with a file of your own, or "
+                "with an example on the left."
             ),
         ],
         id="preview",
@@ -264,7 +264,7 @@ def _answer() -> html.Div:
                     ),
                     html.Section(
                         [
-                            html.H2("Probability of every arrow"),
+                            html.H2("Edge probabilities"),
                             dcc.Graph(id="heat", config=_GRAPH_TOOLS, responsive=True, style={"height": "540px"}),
                         ],
                         className="box",
@@ -281,9 +281,11 @@ def _answer() -> html.Div:
             ),
             html.Div(
                 [
-                    html.Section([html.H2("Most uncertain arrows"), html.Div(id="uncertain")], className="box"),
+                    html.Section([html.H2("Most uncertain edges"), html.Div(id="uncertain")], className="box"),
                     html.Section(
-                        [html.H2("Against the truth"), html.Div(id="scores")], className="box", id="scores-place"
+                        [html.H2("Scores against the true graph"), html.Div(id="scores")],
+                        className="box",
+                        id="scores-place",
                     ),
                     html.Section(_take(), className="box"),
                 ],
@@ -299,7 +301,7 @@ def _controls() -> list[Any]:
     return [
         html.Div(
             [
-                html.Label([html.Span("Show arrows above "), html.B(id="threshold-text")], id="threshold-label"),
+                html.Label([html.Span("Show edges above "), html.B(id="threshold-text")], id="threshold-label"),
                 dcc.Slider(
                     id="threshold",
                     min=0.01,
@@ -315,18 +317,18 @@ def _controls() -> list[Any]:
         ),
         html.Div(
             [
-                html.Label("or the most probable", htmlFor="top"),
+                html.Label("or the k most probable", htmlFor="top"),
                 dcc.Input(id="top", type="number", min=1, step=1, placeholder="all", debounce=0.3),
             ],
             className="small-input",
         ),
         dcc.Checklist(
             id="switches",
-            options=[{"value": "acyclic", "label": "without cycles"}, {"value": "truth", "label": "colour by truth"}],
+            options=[{"value": "acyclic", "label": "acyclic"}, {"value": "truth", "label": "colour by truth"}],
             value=[],
             className="switches",
         ),
-        html.Button("Tidy up", id="tidy", title="Place the variables anew, causes above effects"),
+        html.Button("Redo layout", id="tidy", title="Place the variables again, causes above effects"),
     ]
 
 
@@ -354,16 +356,14 @@ def _graph() -> html.Div:
 
 def _chosen() -> list[Any]:
     return [
-        html.H2("Look closer", id="chosen-title"),
-        html.P(
-            "Click an arrow in the graph, a cell of the heat map or a variable.", id="chosen-text", className="soft"
-        ),
+        html.H2("Details", id="chosen-title"),
+        html.P("Click an edge of the graph, a cell of the heat map or a variable.", id="chosen-text", className="soft"),
         html.Div(
             [
-                html.Button("It exists", id="require", title="You know that this arrow exists"),
-                html.Button("It does not exist", id="forbid", title="You know that there is no such arrow"),
-                html.Button("Turn it around", id="turn", title="Look at the opposite arrow"),
-                html.Button("I do not know", id="forget", title="Leave it to the data"),
+                html.Button("It exists", id="require", title="This edge is known to exist"),
+                html.Button("It does not exist", id="forbid", title="This edge is known not to exist"),
+                html.Button("Reverse", id="turn", title="Show the reverse edge"),
+                html.Button("Unknown", id="forget", title="Use the model's probability"),
             ],
             id="arrow-buttons",
             className="row buttons",
@@ -371,8 +371,8 @@ def _chosen() -> list[Any]:
         ),
         html.Div(
             [
-                html.Button("Nothing here causes it", id="root"),
-                html.Button("I do not know", id="unroot"),
+                html.Button("It has no causes", id="root"),
+                html.Button("Unknown", id="unroot"),
             ],
             id="variable-buttons",
             className="row buttons",
@@ -388,10 +388,10 @@ def _chosen() -> list[Any]:
 
 def _known() -> list[Any]:
     return [
-        html.H2("What you know"),
+        html.H2("Background knowledge"),
         html.P(
-            "Say of an arrow that it exists or not; the answer follows at once. If some variables come before others, "
-            "drag them into tiers: nothing in a tier is caused by a later one.",
+            "Click an edge and state whether it exists; the result is updated at once. Drag variables into tiers "
+            "if some come before others: no variable is caused by one of a later tier.",
             className="soft small",
         ),
         html.Div(id="known-error", role="alert"),
@@ -402,10 +402,10 @@ def _known() -> list[Any]:
 
 def _take() -> list[Any]:
     return [
-        html.H2("Take it away"),
+        html.H2("Downloads"),
         html.Div(
             [html.Button(kind, id={"type": "take", "kind": kind}) for kind in KINDS], className="row buttons takes"
         ),
-        html.P("The same answer in Python:", className="soft small"),
+        html.P("The same result in Python:", className="soft small"),
         html.Pre(id="lines"),
     ]

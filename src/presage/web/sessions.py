@@ -1,4 +1,4 @@
-"""What the server remembers of each open page. Bounded in number and bytes, forgotten after a while, never on disk."""
+"""The state of each open page: in memory only, limited in number, bytes and time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from presage.errors import DataError
-from presage.graphs.ops import is_acyclic
-from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
 from presage.types import Dataset
 from presage.web.sources import Source, Upload
@@ -19,21 +17,25 @@ from presage.web.sources import Source, Upload
 if TYPE_CHECKING:
     from presage.web.jobs import Job
 
-__all__ = ["Answer", "Session", "Sessions", "with_knowledge"]
-
-_CYCLE = "the edges above 0.5 form a cycle"
+__all__ = ["Analysis", "Run", "Session", "Sessions"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """A result before any background knowledge, the data it is about, and how it was asked for."""
+class Run:
+    """A run of `discover`, without background knowledge."""
 
     number: int
-    result: Result
     dataset: Dataset
     source: Source
-    asked: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
     """The keyword arguments of `discover` that differ from their defaults."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Run):
+    """A run that is done, with its result."""
+
+    result: Result
 
 
 @dataclass
@@ -45,20 +47,21 @@ class Session:
     source: Source | None = None
     mask: Upload | None = None
     job: Job | None = None
-    answer: Answer | None = None
+    analysis: Analysis | None = None
+    """The last run that is done."""
     count: int = 0
 
     @property
     def size(self) -> int:
-        """Bytes it keeps, roughly."""
+        """Approximate memory in bytes."""
         total = sum(part.size for part in (self.source, self.mask) if part is not None)
-        if self.answer is not None:
-            total += 10 * self.answer.dataset.x.size + 8 * self.answer.result.matrix.size
+        if self.analysis is not None:
+            total += 10 * self.analysis.dataset.x.size + 8 * self.analysis.dataset.d**2
         return total
 
 
 class Sessions:
-    """All open pages. The one that was used longest ago is forgotten first."""
+    """All open pages. The least recently used one is removed first."""
 
     def __init__(
         self,
@@ -74,25 +77,25 @@ class Sessions:
         self._lock = threading.RLock()
 
     def open(self) -> Session:
-        """A new page."""
+        """Start a session for a new page."""
         with self._lock:
             session = Session(secrets.token_urlsafe(16), self._clock())
             self._sessions[session.key] = session
-            self.tidy()
+            self.expire()
             return session
 
     def get(self, key: str | None) -> Session:
-        """The page of a key; a sentence if it was forgotten."""
+        """The session of a key; raises `DataError` if it has expired."""
         with self._lock:
-            self.tidy()
+            self.expire()
             session = self._sessions.get(key or "")
             if session is None:
-                raise DataError("this page was left alone for too long and its data was forgotten; reload it")
+                raise DataError("this page was inactive for too long and its data has been deleted; reload it")
             session.used = self._clock()
             return session
 
-    def tidy(self) -> None:
-        """Forget what is too old or too much; pages with a run going on are the last to go."""
+    def expire(self) -> None:
+        """Remove sessions that are too old, too many or too large; those with a running job last."""
         with self._lock:
             now = self._clock()
             for session in sorted(self._sessions.values(), key=lambda s: (_busy(s), s.used)):
@@ -110,12 +113,3 @@ class Sessions:
 
 def _busy(session: Session) -> bool:
     return session.job is not None and not session.job.over
-
-
-def with_knowledge(result: Result, known: Knowledge | None) -> Result:
-    """The answer given what is known; no network runs. Contradictions raise `ConfigError`."""
-    if not known:
-        return result
-    matrix = known.apply(result.matrix, result.names, result.acyclic_model)
-    warnings = [text for text in result.warnings if not text.startswith(_CYCLE) or not is_acyclic(matrix > 0.5)]
-    return replace(result, matrix=matrix, known=known, warnings=warnings)

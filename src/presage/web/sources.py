@@ -1,4 +1,4 @@
-"""Where data comes from: a file, a bundled example or a simulation. Each knows the Python that brings the same data."""
+"""Data of the page: an upload, a bundled example or a simulation, each with the Python code for the same data."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from presage.types import Dataset
 __all__ = ["MAX_VARIABLES", "Example", "Preview", "Simulation", "Source", "Upload"]
 
 MAX_VARIABLES = 300
-"""More than this cannot be looked at on one page; the command line has no such limit."""
+"""The page shows no more variables than this; the command line has no such limit."""
 _SHOWN_ROWS, _SHOWN_COLUMNS = 6, 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """The beginning of a table, and what can be chosen about it."""
+    """The first rows of a table, and the choices it offers."""
 
     title: str
     facts: str
@@ -33,34 +33,34 @@ class Preview:
     rows: list[list[str]]
     more_columns: int = 0
     intervention_columns: list[str] = field(default_factory=list)
-    """Columns that could say what was intervened on: text columns first, then the others."""
+    """Columns that may hold intervention targets: text columns first, then the others."""
     guess: str | None = None
-    """The one that a user most likely means."""
+    """The most likely one."""
     has_mask: bool = False
     layers: list[str] = field(default_factory=list)
 
 
 class Source(ABC):
-    """Data before anything is asked of it."""
+    """Data that `discover` can be run on."""
 
     preview: Preview
 
     @abstractmethod
-    def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
-        """The checked dataset and what is odd about it; a `DataError` with one sentence if it cannot be used."""
+    def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
+        """Read the data for `discover`; raises `DataError` with one sentence if it cannot be used."""
 
     @abstractmethod
     def code(self) -> str:
-        """A Python expression of the data."""
+        """A Python expression for the data."""
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps in memory."""
+        """Memory in bytes."""
         return 0
 
 
 class Upload(Source):
-    """A user's file, kept in memory; it touches the disk only while it is read."""
+    """A user's file, kept in memory; it is on disk only while it is read."""
 
     def __init__(self, name: str, content: bytes) -> None:
         self.name = Path(name.replace("\\", "/")).name or "data.csv"
@@ -69,21 +69,21 @@ class Upload(Source):
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps in memory."""
+        """Memory in bytes."""
         return len(self.content)
 
     def code(self) -> str:
-        """A Python expression of the data."""
+        """A Python expression for the data."""
         return repr(self.name)
 
-    def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
-        """The checked dataset; `interventions` is a column's name, another `Upload` with a mask, or None."""
+    def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
+        """Read the file; `interventions` is a column's name, another `Upload` with a mask, or None."""
         with _Folder() as folder:
             path = folder.put(self)
             given = interventions
             if isinstance(interventions, Upload):
                 given = folder.put(interventions, "mask-" if interventions.name == self.name else "")
-            found = read_inputs(path, given, counts=counts, layer=layer)
+            found = read_inputs(path, given, layer=layer)
         _check_size(found.dataset.d)
         return found
 
@@ -112,31 +112,31 @@ class Upload(Source):
 
 @dataclass(frozen=True)
 class _Known(Source):
-    """Data that comes as a `Dataset` with its truth."""
+    """Data with a known true graph."""
 
     @abstractmethod
     def dataset(self) -> Dataset:
-        """The data with what is known of it."""
+        """The dataset."""
 
-    def inputs(self, interventions: Any = None, *, counts: bool | None = None, layer: str | None = None) -> Inputs:
-        """The dataset; its interventions are its own unless a mask is given."""
+    def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
+        """Read the dataset; it has its own interventions unless a mask is given."""
         if isinstance(interventions, Upload):
             with _Folder() as folder:
-                return read_inputs(self.dataset(), folder.put(interventions), counts=counts)
-        return read_inputs(self.dataset(), counts=counts)
+                return read_inputs(self.dataset(), folder.put(interventions))
+        return read_inputs(self.dataset())
 
     def _show(self, title: str, dataset: Dataset) -> Preview:
-        touched = int(dataset.interventions.any(axis=1).sum())
+        interventional = int(dataset.interventions.any(axis=1).sum())
         edges = 0 if dataset.graph is None else int(dataset.graph.sum())
         columns = list(dataset.names[:_SHOWN_COLUMNS])
         return Preview(
             title=title,
-            facts=f"{dataset.n:,} rows, {touched:,} of them interventional; {dataset.d} variables, "
-            f"{'counts' if dataset.kind == 'counts' else 'real values'}, {edges} true edges known",
+            facts=f"{dataset.n:,} rows, {interventional:,} of them interventional; {dataset.d} variables, "
+            f"{'counts' if dataset.kind == 'counts' else 'real values'}, {edges} true edges",
             columns=columns,
             rows=[[_number(v) for v in dataset.x[row, : len(columns)]] for row in range(min(dataset.n, _SHOWN_ROWS))],
             more_columns=dataset.d - len(columns),
-            has_mask=touched > 0,
+            has_mask=interventional > 0,
         )
 
 
@@ -154,13 +154,13 @@ class Example(_Known):
         return load_example(self.name)
 
     def code(self) -> str:
-        """A Python expression of the data."""
+        """A Python expression for the data."""
         return f"presage.load_example({self.name!r})"
 
 
 @dataclass(frozen=True)
 class Simulation(_Known):
-    """A dataset drawn from a domain; drawn once, then kept."""
+    """A dataset simulated from a domain, once."""
 
     domain: str
     d: int
@@ -170,12 +170,12 @@ class Simulation(_Known):
 
     def __post_init__(self) -> None:
         if not 2 <= self.d <= MAX_VARIABLES or not 2 <= self.n <= 100_000:
-            raise ConfigError(f"a simulation here has 2 to {MAX_VARIABLES} variables and 2 to 100,000 rows")
+            raise ConfigError(f"a simulation on this page has 2 to {MAX_VARIABLES} variables and 2 to 100,000 rows")
         if not 0.0 <= self.share <= 1.0:
-            raise ConfigError("the interventional share lies between 0 and 100 %")
-        drawn = simulate(self.domain, d=self.d, n=self.n, n_interventional=self.interventional, seed=self.seed)
-        object.__setattr__(self, "_drawn", drawn)
-        object.__setattr__(self, "preview", self._show(f"Simulated from {self.domain}", drawn))
+            raise ConfigError("the interventional share must be between 0 and 100 %")
+        simulated = simulate(self.domain, d=self.d, n=self.n, n_interventional=self.interventional, seed=self.seed)
+        object.__setattr__(self, "_simulated", simulated)
+        object.__setattr__(self, "preview", self._show(f"Simulated from {self.domain}", simulated))
 
     @property
     def interventional(self) -> int:
@@ -184,15 +184,15 @@ class Simulation(_Known):
 
     def dataset(self) -> Dataset:
         """The dataset."""
-        return self._drawn  # type: ignore[attr-defined, no-any-return]  # set above
+        return self._simulated  # type: ignore[attr-defined, no-any-return]  # set above
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps in memory."""
+        """Memory in bytes."""
         return 10 * self.d * self.n
 
     def code(self) -> str:
-        """A Python expression of the data."""
+        """A Python expression for the data."""
         return (
             f"presage.simulate({self.domain!r}, d={self.d}, n={self.n}, "
             f"n_interventional={self.interventional}, seed={self.seed})"
@@ -200,7 +200,7 @@ class Simulation(_Known):
 
 
 class _Folder:
-    """Uploads as files for as long as they are read; errors speak of their names, not of the folder."""
+    """A temporary folder for uploads while they are read; its path is removed from error messages."""
 
     def __enter__(self) -> _Folder:
         self._folder = tempfile.TemporaryDirectory(prefix="presage-")
@@ -229,13 +229,13 @@ def _layers(path: str) -> list[str]:
 def _check_size(d: int) -> None:
     if d > MAX_VARIABLES:
         raise DataError(
-            f"the table has {d:,} variables, and this page shows up to {MAX_VARIABLES}: keep the columns "
-            "you care about (for genes, the most variable ones), or use `presage discover`, which has no such limit"
+            f"the table has {d:,} variables, but this page shows at most {MAX_VARIABLES}: keep the columns of "
+            "interest (for genes, the most variable ones), or use `presage discover`, which has no such limit"
         )
 
 
 def _guess(table: Table) -> str | None:
-    """A text column whose entries are mostly names of variables, or that is called like interventions."""
+    """A column whose entries include names of variables, or whose name suggests interventions."""
     names = set(table.names)
     for name, entries in table.labels.items():
         seen = {str(entry) for entry in entries[:5000] if entry is not None}

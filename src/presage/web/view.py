@@ -1,4 +1,4 @@
-"""An answer as pictures and lists. Numbers come from `Result` and `metrics`; only places and colours are made here."""
+"""A result as figures and lists. Numbers come from `Result` and `metrics`; positions and colours are chosen here."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _LABELLED = 60
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What of an answer is shown: edges above a threshold, or the k most probable; made acyclic or not."""
+    """The edges to show: those above a threshold, or the k most probable; acyclic or not."""
 
     threshold: float = 0.5
     top: int | None = None
     acyclic: bool = False
 
     def limit(self, result: Result) -> float:
-        """The threshold; for "the k most probable" the probability of the first edge that is left out."""
+        """The threshold; for the k most probable edges, the probability of the next one."""
         if self.top is None:
             return self.threshold
         if self.top < 1:
@@ -58,7 +58,7 @@ class View:
 
 
 def node_positions(result: Result, view: View) -> list[tuple[float, float]]:
-    """Pixels for a layered drawing of the edges shown, causes above effects."""
+    """Positions in pixels for a layered drawing of the edges, causes above effects."""
     graph = view.graph(result)
     places = layered_positions(project_to_dag(np.where(graph != 0, result.matrix, 0.0)))
     longest = max((len(_short(name)) for name in result.names), default=4)
@@ -75,7 +75,7 @@ def elements(
     known: Knowledge | None = None,
     chosen: tuple[int, ...] = (),
 ) -> list[dict[str, Any]]:
-    """Cytoscape's nodes and edges. Edges carry the class right, extra or missed where the truth is known."""
+    """Nodes and edges for Cytoscape; with a true graph, edges have the class right, extra or missed."""
     graph = view.graph(result)
     both = graph if truth is None else graph + truth
     linked = np.asarray(both.any(axis=0) | both.any(axis=1))
@@ -218,16 +218,16 @@ def _box(i: int, j: int) -> dict[str, Any]:
 
 
 def pair_figure(dataset: Dataset, i: int, j: int) -> dict[str, Any]:
-    """Scatter plot of two variables: rows without interventions, and rows with either of them set from outside."""
+    """Scatter plot of two variables, with rows grouped by their interventions."""
     u = dataset.interventions
-    seen = ~(dataset.missing[:, i] | dataset.missing[:, j])
+    observed = ~(dataset.missing[:, i] | dataset.missing[:, j])
     plain = ~u.any(axis=1)
     a, b = dataset.names[i], dataset.names[j]
     groups = [
-        ("observational", seen & plain, "#9db4cd", "circle"),
-        ("others set", seen & ~plain & ~u[:, i] & ~u[:, j], "#d5dbe3", "circle"),
-        (f"{_short(a)} set", seen & u[:, i], "#d9822b", "diamond"),
-        (f"{_short(b)} set", seen & u[:, j] & ~u[:, i], "#7d4fa3", "square"),
+        ("observational", observed & plain, "#9db4cd", "circle"),
+        ("other targets", observed & ~plain & ~u[:, i] & ~u[:, j], "#d5dbe3", "circle"),
+        (f"{_short(a)} intervened on", observed & u[:, i], "#d9822b", "diamond"),
+        (f"{_short(b)} intervened on", observed & u[:, j] & ~u[:, i], "#7d4fa3", "square"),
     ]
     traces = []
     for label, mask, colour, symbol in groups:
@@ -248,8 +248,12 @@ def pair_figure(dataset: Dataset, i: int, j: int) -> dict[str, Any]:
 
 
 def variable_figure(dataset: Dataset, j: int) -> dict[str, Any]:
-    """Distribution of one variable, where it was left alone and where it was set."""
-    seen, hit = ~dataset.missing[:, j], dataset.interventions[:, j]
+    """Histograms of one variable, without and with interventions on it."""
+    observed, intervened = ~dataset.missing[:, j], dataset.interventions[:, j]
+    groups = (
+        ("not intervened on", observed & ~intervened, "#7fa8d1"),
+        ("intervened on", observed & intervened, "#d9822b"),
+    )
     traces = [
         {
             "type": "histogram",
@@ -258,17 +262,18 @@ def variable_figure(dataset: Dataset, j: int) -> dict[str, Any]:
             "marker": {"color": colour},
             "opacity": 0.7,
         }
-        for label, mask, colour in (("left alone", seen & ~hit, "#7fa8d1"), ("set from outside", seen & hit, "#d9822b"))
+        for label, mask, colour in groups
         if mask.any()
     ]
     return {"data": traces, "layout": {**_plain_axes(_short(dataset.names[j], 28), "rows"), "barmode": "overlay"}}
 
 
 def _some(rows: np.ndarray) -> np.ndarray:
-    """At most `MAX_POINTS` rows, evenly spread: a browser draws no million points."""
+    """At most `MAX_POINTS` evenly spaced rows, which a browser can draw."""
     if len(rows) <= MAX_POINTS:
         return rows
-    return rows[np.linspace(0, len(rows) - 1, MAX_POINTS).astype(int)]
+    shown: np.ndarray = rows[np.linspace(0, len(rows) - 1, MAX_POINTS).astype(int)]
+    return shown
 
 
 def _plain_axes(x: str, y: str) -> dict[str, Any]:
@@ -298,17 +303,17 @@ def uncertain(result: Result, k: int = 8) -> list[tuple[int, int, float]]:
 
 
 def scores(result: Result, truth: np.ndarray, threshold: float) -> list[tuple[str, str, str]]:
-    """Name, value and meaning of each metric against the truth."""
+    """Name, value and meaning of each metric against the true graph."""
     found = metrics.evaluate(truth, result.matrix, threshold=min(threshold, 0.999999))
     rows = [
         ("AUPRC", "auprc", "area under precision and recall; 1 is best"),
         ("AUROC", "auroc", "area under the ROC curve; 1 is best"),
         ("F1", "f1", "of the edges above the threshold; 1 is best"),
-        ("precision", "precision", "share of the edges shown that are true"),
-        ("recall", "recall", "share of the true edges that are shown"),
-        ("SHD", "shd", "edges to add, drop or turn; 0 is best"),
+        ("precision", "precision", "share of the predicted edges that are true"),
+        ("recall", "recall", "share of the true edges that are predicted"),
+        ("SHD", "shd", "edges to add, remove or reverse; 0 is best"),
         ("SID", "sid", "interventional distributions that would be wrong; 0 is best"),
-        ("ECE", "ece", "how far probabilities are off, on average; 0 is best"),
+        ("ECE", "ece", "expected calibration error of the probabilities; 0 is best"),
     ]
     return [(label, _score(found[key]), meaning) for label, key, meaning in rows]
 

@@ -11,7 +11,7 @@ from presage.errors import PresageError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from presage.inference.hub import Model
+    from presage.inference.model import Model
 
 __all__ = ["answer", "main", "watched"]
 
@@ -41,7 +41,7 @@ def main(pipe: Connection) -> None:
 
 
 def answer(task: dict[str, Any], say: Say) -> Any:
-    """`discover` with reports on its way: task holds dataset, model, counts."""
+    """`discover` with reports on its way: task holds inputs, model, counts."""
     say("loading the model", 0.0)
     from presage.inference.discovery import discover
     from presage.inference.hub import load_model
@@ -49,7 +49,7 @@ def answer(task: dict[str, Any], say: Say) -> Any:
     model = load_model(task["model"])
     say("reading the table", 0.05)
     with watched(model, lambda share: say("the network reads the data", 0.1 + 0.9 * share)):
-        return discover(task["dataset"], model=model, counts=task["counts"])
+        return discover(task["inputs"], model=model, counts=task["counts"])
 
 
 @contextmanager

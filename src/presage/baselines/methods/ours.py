@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from presage.baselines.api import Answer, Problem
 
 if TYPE_CHECKING:
-    from presage.inference.hub import Model
+    from presage.inference.model import Model
 
 __all__ = ["presage_model"]
 

@@ -1,4 +1,4 @@
-"""Judgements about a table: is it counts, and what about it is odd enough to tell the user?"""
+"""Checks of a table: whether it holds counts, and warnings about suspicious data."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from presage.data.standardize import standardize_real
 from presage.inference.inputs.tables import listed
 from presage.types import Dataset
 
-__all__ = ["CONTROL_LABELS_HELP", "describe_oddities", "looks_like_counts", "uninformative"]
-
-CONTROL_LABELS_HELP = "empty, none, control, ctrl, observational, non-targeting"
+__all__ = ["constant_columns", "data_warnings", "looks_like_counts"]
 
 _COLLINEARITY_LIMIT = 2000
-"""Above this many variables the search for collinear columns (cubic in d) is left out."""
+"""Collinear columns are not searched for above this many variables (the search is cubic in d)."""
 
 
 def looks_like_counts(values: np.ndarray) -> bool:
-    """Whether a table holds non-negative whole numbers beyond 0 and 1, as counting molecules or events gives.
+    """Whether all values are non-negative whole numbers, some above 1, as counts of molecules or events are.
 
     >>> looks_like_counts(np.array([[0.0, 7.0], [3.0, 0.0]])), looks_like_counts(np.array([[0.0, 1.0], [1.0, 0.0]]))
     (True, False)
@@ -37,8 +35,8 @@ def looks_like_counts(values: np.ndarray) -> bool:
     return largest > 1
 
 
-def uninformative(dataset: Dataset) -> np.ndarray:
-    """Columns [d] (bool) that never change in the rows where they were measured."""
+def constant_columns(dataset: Dataset) -> np.ndarray:
+    """Whether each column has the same value in all rows where it was measured: bool [d]."""
     result = np.zeros(dataset.d, dtype=bool)
     for j in range(dataset.d):
         column = dataset.x[~dataset.missing[:, j], j]
@@ -46,8 +44,8 @@ def uninformative(dataset: Dataset) -> np.ndarray:
     return result
 
 
-def describe_oddities(dataset: Dataset) -> list[str]:
-    """Sentences about what makes an answer for this dataset less sure; empty when nothing is odd."""
+def data_warnings(dataset: Dataset) -> list[str]:
+    """Sentences about properties of the data that make results less reliable; empty if there are none."""
     found: list[str] = []
     names, missing = dataset.names, dataset.missing
     if dataset.d == 1:
@@ -55,17 +53,15 @@ def describe_oddities(dataset: Dataset) -> list[str]:
     empty = [names[j] for j in np.flatnonzero(missing.all(axis=0))]
     if empty:
         found.append(f"{listed(empty)}: never measured; all edges of such variables get probability 0")
-    constant = [names[j] for j in np.flatnonzero(uninformative(dataset)) if names[j] not in empty]
+    constant = [names[j] for j in np.flatnonzero(constant_columns(dataset)) if names[j] not in empty]
     if constant:
         found.append(f"{listed(constant)}: the value never changes; all edges of such variables get probability 0")
     share = float(missing.mean())
     if share > 0:
         amount = "less than 0.1%" if share < 0.001 else f"{share:.1%}"
-        found.append(
-            f"{amount} of the cells are missing; they are hidden from the network cell by cell, no row was dropped"
-        )
+        found.append(f"{amount} of the cells are missing; missing cells are ignored; no rows were dropped")
     if dataset.d > 1 and dataset.n < dataset.d:
-        found.append(f"there are fewer rows ({dataset.n}) than variables ({dataset.d}); expect little certainty")
+        found.append(f"there are fewer rows ({dataset.n}) than variables ({dataset.d}); expect uncertain results")
     found += _interventions(dataset)
     found += _dependent_columns(dataset)
     return found
@@ -79,7 +75,7 @@ def _interventions(dataset: Dataset) -> list[str]:
     always = [dataset.names[j] for j in np.flatnonzero(mask.all(axis=0))]
     if always:
         found.append(
-            f"{listed(always)}: set from outside in every row; nothing can be said about what causes such variables"
+            f"{listed(always)}: intervened on in every row; the data says nothing about the causes of such variables"
         )
     elif mask.any(axis=1).all():
         found.append("every row has an intervention; there are no purely observational rows to compare with")
@@ -90,10 +86,10 @@ def _interventions(dataset: Dataset) -> list[str]:
 
 
 def _dependent_columns(dataset: Dataset) -> list[str]:
-    """Copies of columns, and columns that are exact linear combinations of others."""
+    """Warnings about copies of columns and about exact linear combinations."""
     if dataset.d < 2 or dataset.n < 3 or dataset.d > _COLLINEARITY_LIMIT or dataset.kind == "counts":
         return _copies(dataset)
-    rows = np.linspace(0, dataset.n - 1, min(dataset.n, 20_000)).astype(int)  # enough to refute exact dependence
+    rows = np.linspace(0, dataset.n - 1, min(dataset.n, 20_000)).astype(int)  # enough rows to rule out exact dependence
     hidden = dataset.missing[rows]
     z = standardize_real(dataset.x[rows], hidden if hidden.any() else None).astype(np.float64)
     changing = np.flatnonzero(np.abs(z).max(axis=0) > 0)
@@ -106,7 +102,7 @@ def _dependent_columns(dataset: Dataset) -> list[str]:
     pairs = [(changing[i], changing[j]) for i, j in np.argwhere(upper > 1 - 1e-6)]
     if pairs:
         shown = listed([f"{dataset.names[i]} and {dataset.names[j]}" for i, j in pairs], 3)
-        found.append(f"{shown}: equal up to scale, so their edges cannot be told apart")
+        found.append(f"{shown}: equal up to scale, so their edges cannot be distinguished")
     if len(z) > z.shape[1] and not hidden.any():
         distinct = [j for j in range(z.shape[1]) if not (upper[:, j] > 1 - 1e-6).any()]
         smallest, vector = np.linalg.eigh(correlation[np.ix_(distinct, distinct)])
@@ -127,4 +123,4 @@ def _copies(dataset: Dataset) -> list[str]:
         if key in seen:
             pairs.append(f"{dataset.names[seen[key]]} and {dataset.names[j]}")
         seen.setdefault(key, j)
-    return [f"{listed(pairs, 3)}: identical columns, so their edges cannot be told apart"] if pairs else []
+    return [f"{listed(pairs, 3)}: identical columns, so their edges cannot be distinguished"] if pairs else []

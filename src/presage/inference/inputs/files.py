@@ -1,4 +1,4 @@
-"""Files -> `Table`: csv, tsv, parquet, npz, npy and h5ad."""
+"""Read files (csv, tsv, parquet, npz, npy, h5ad) into a `Table`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from presage.errors import DataError, require_extra
-from presage.inference.inputs.tables import Table, _from_array, _refuse_duplicates, from_frame, listed, read_table
+from presage.inference.inputs.tables import Table, _refuse_duplicates, from_frame, read_table
+from presage.types import Dataset
 
 __all__ = ["SUFFIXES", "read_file"]
 
@@ -21,7 +22,7 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet", ".npz", ".
 
 
 def read_file(path: str | os.PathLike[str], *, layer: str | None = None) -> Table:
-    """The table in a file, by its suffix."""
+    """Read a table from a file; the suffix decides the format."""
     path = Path(path)
     name = path.name.lower()
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
@@ -30,7 +31,7 @@ def read_file(path: str | os.PathLike[str], *, layer: str | None = None) -> Tabl
     if path.is_dir():
         raise DataError(f"{str(path)!r} is a folder; give the file of measurements inside it")
     if suffix is None:
-        raise DataError(f"cannot tell the format of {str(path)!r} by its name; it should end in {', '.join(SUFFIXES)}")
+        raise DataError(f"the format of {str(path)!r} is unknown; its name should end in {', '.join(SUFFIXES)}")
     if path.stat().st_size == 0:
         raise DataError(f"the file {str(path)!r} is empty")
     if layer is not None and suffix != ".h5ad":
@@ -39,9 +40,9 @@ def read_file(path: str | os.PathLike[str], *, layer: str | None = None) -> Tabl
         if suffix == ".parquet":
             return _read_parquet(path)
         if suffix == ".npz":
-            return _read_npz(path)
+            return read_table(Dataset.load(path))
         if suffix == ".npy":
-            return _from_array(np.load(path, allow_pickle=False))
+            return read_table(np.load(path, allow_pickle=False))
         if suffix == ".h5ad":
             anndata = require_extra("anndata", "anndata", "reading .h5ad files")
             return read_table(anndata.read_h5ad(path), layer=layer)
@@ -61,38 +62,12 @@ def _read_parquet(path: Path) -> Table:
         frame = pd.read_parquet(path)
     except pyarrow.ArrowException as error:
         raise ValueError(str(error)) from error
-    # An index with a name is a column of the file that its writer set aside; it never is a measurement.
+    # A named index is a column that the writer of the file kept apart; it is not a measurement.
     return from_frame(frame)
 
 
-def _read_npz(path: Path) -> Table:
-    with np.load(path, allow_pickle=False) as file:
-        keys = list(file.files)
-        key = "x" if "x" in keys else keys[0] if len(keys) == 1 else None
-        if key is None:
-            raise DataError(f"{str(path)!r} should hold the values under the key 'x'; its keys: {listed(keys)}")
-        values = file[key]
-        extra = {name: file[name] for name in ("interventions", "missing", "names", "graph") if name in keys}
-    if values.ndim == 3:
-        raise DataError(
-            f"{str(path)!r} holds {len(values)} datasets; save one of them on its own (x of shape [rows, variables])"
-        )
-    table = _from_array(values)
-    if "names" in extra:
-        names = [str(name) for name in np.ravel(extra["names"])]
-        if len(names) != len(table.names):
-            raise DataError(f"{str(path)!r} has {len(table.names)} columns but {len(names)} names")
-        _refuse_duplicates(names)
-        table.names = names
-    table.interventions = extra.get("interventions")
-    table.missing = extra.get("missing")
-    graph = extra.get("graph")
-    table.graph = graph if graph is not None and graph.ndim == 2 else None
-    return table
-
-
 def _read_text(path: Path, separator: str | None) -> Table:
-    """Text tables: the separator and a missing header are recognised, repeated names are refused."""
+    """Read a text table; detects the separator and a missing header, refuses repeated names."""
     import pandas as pd
 
     header, second = _first_lines(path)

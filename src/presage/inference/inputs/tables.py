@@ -1,4 +1,4 @@
-"""Containers in memory -> `Table`: numbers with names, and the labels beside them. Files are read in `files`."""
+"""Read containers in memory into a `Table`: named columns of numbers, and columns of labels. For files see `files`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ __all__ = ["Table", "from_frame", "listed", "read_table", "row_number"]
 
 @dataclass(kw_only=True)
 class Table:
-    """A user's measurements before any judgement.
+    """A user's table as read, before any check.
 
     values: [n, d] numbers (NaN where missing); shared with the caller, so never written to.
-    names: d column names. labels: columns that are no measurements, or may be: text columns, annotations of rows.
-    interventions, missing, graph: what came with the data (npz files, `Dataset`s), or None.
+    names: d column names. labels: columns that may hold intervention targets: text columns, row annotations.
+    text: names of the text columns of the table. notes: warnings about reading.
+    interventions, missing, graph: masks and graph of npz files and `Dataset`s, or None.
     """
 
     values: np.ndarray
@@ -38,7 +39,7 @@ class Table:
     graph: np.ndarray | None = None
 
     def drop(self, name: str) -> np.ndarray:
-        """Take a column of numbers out of the table and return it."""
+        """Remove a column of numbers from the table and return it."""
         j = self.names.index(name)
         column = self.values[:, j]
         keep = [k for k in range(len(self.names)) if k != j]
@@ -46,7 +47,7 @@ class Table:
         self.names = [self.names[k] for k in keep]
         for key in ("interventions", "missing"):
             mask = getattr(self, key)
-            if mask is not None and mask.shape[-1:] == (len(keep) + 1,):
+            if mask is not None:
                 setattr(self, key, mask[:, keep])
         if self.graph is not None:
             self.graph = self.graph[np.ix_(keep, keep)]
@@ -54,7 +55,7 @@ class Table:
 
 
 def read_table(data: Any, *, layer: str | None = None) -> Table:
-    """The table in whatever the user gave; a `DataError` says what cannot be used and why."""
+    """Read a table from any supported container or file; raises `DataError` if that is impossible."""
     if isinstance(data, (str, os.PathLike)):
         from presage.inference.inputs.files import read_file
 
@@ -63,7 +64,7 @@ def read_table(data: Any, *, layer: str | None = None) -> Table:
         return Table(
             values=data.x,
             names=list(data.names),
-            labels={key: np.asarray(value) for key, value in data.rows.items()},
+            labels={key: np.asarray(value) for key, value in data.annotations.items()},
             interventions=data.interventions if data.interventions.any() else None,
             missing=data.missing if data.missing.any() else None,
             graph=data.graph,
@@ -86,7 +87,7 @@ def read_table(data: Any, *, layer: str | None = None) -> Table:
 
 
 def _is_instance(data: Any, package: str, name: str) -> bool:
-    """Whether data is an instance of a class of a package that may not even be installed."""
+    """`isinstance` for a class of a package that may not be installed."""
     return any(cls.__name__ == name and cls.__module__.split(".")[0] == package for cls in type(data).__mro__)
 
 
@@ -98,7 +99,7 @@ def _from_mapping(data: Mapping[Any, Any]) -> Table:
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"the columns of the dictionary do not make a table: {error}") from error
+        raise DataError(f"the columns of the dictionary do not form a table: {error}") from error
 
 
 def _from_array(data: Any) -> Table:
@@ -113,7 +114,7 @@ def _from_array(data: Any) -> Table:
     try:
         array = np.asarray(data)
     except ValueError as error:
-        raise DataError("the rows have different lengths, so they do not make a table") from error
+        raise DataError("the rows have different lengths, so they do not form a table") from error
     if array.dtype.names is not None and array.ndim == 1:
         return _from_mapping({name: array[name] for name in array.dtype.names})
     if array.ndim != 2:
@@ -190,7 +191,7 @@ def _refuse_duplicates(names: list[str]) -> None:
 
 
 def _text_to_numbers(column: pd.Series, name: str) -> np.ndarray | None:
-    """Numbers of a column that is not numeric by type; None if it is text. Mostly numbers: say which cell is not."""
+    """Numbers of a column without a numeric type; None if it is text; raises if only some cells are not numbers."""
     import pandas as pd
 
     if len(column) == 0:
@@ -203,7 +204,7 @@ def _text_to_numbers(column: pd.Series, name: str) -> np.ndarray | None:
     if not present.any():
         return np.full(len(column), np.nan)
     try:
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers: np.ndarray = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
         return None
     bad = present & np.isnan(numbers)
@@ -219,12 +220,12 @@ def _text_to_numbers(column: pd.Series, name: str) -> np.ndarray | None:
 
 
 def _drop_saved_index(table: Table) -> None:
-    """Data frames saved with their index come back with a nameless column 0, 1, 2, ...; it is no measurement."""
+    """Drop the unnamed column 0, 1, 2, ... that data frames saved with their index have."""
     for name in [name for name in table.names if name == "" or name.startswith("Unnamed: ")]:
         column = table.values[:, table.names.index(name)]
         if len(column) and np.array_equal(column, np.arange(len(column))):
             table.drop(name)
-            table.notes.append("a nameless column that only numbers the rows was left out")
+            table.notes.append("an unnamed column that only numbers the rows was left out")
 
 
 def _from_polars(frame: Any) -> Table:
@@ -248,7 +249,7 @@ def _from_anndata(adata: Any, layer: str | None) -> Table:
         raise DataError(f"the AnnData has no layer {layer!r}; its layers: {known}")
     values = adata.X if layer is None else adata.layers[layer]
     if values is None:
-        raise DataError("the AnnData has no X; choose one of its layers with layer=...")
+        raise DataError("the AnnData has no X; choose one of its layers (layer=..., or --layer on the command line)")
     values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
     if values.dtype.kind not in "fiub":
         values = _to_numbers(values)
@@ -257,14 +258,14 @@ def _from_anndata(adata: Any, layer: str | None) -> Table:
         raise DataError("the AnnData's variable names are not unique; call adata.var_names_make_unique() first")
     labels = {str(name): adata.obs[name].to_numpy(dtype=object) for name in adata.obs.columns}
     table = Table(values=values, names=names, labels=labels)
-    if KIND in adata.uns and INTERVENTIONS in adata.layers:  # made by Dataset.to_anndata, which keeps the mask
+    if KIND in adata.uns and INTERVENTIONS in adata.layers:  # written by Dataset.to_anndata
         mask = adata.layers[INTERVENTIONS]
         table.interventions = np.asarray(mask.toarray() if hasattr(mask, "toarray") else mask).astype(bool)
     return table
 
 
 def listed(names: list[str], limit: int = 5) -> str:
-    """A few names for a sentence.
+    """Names for a sentence, at most `limit` of them.
 
     >>> listed(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
@@ -274,5 +275,5 @@ def listed(names: list[str], limit: int = 5) -> str:
 
 
 def row_number(row: int) -> str:
-    """Rows are counted from 1 in sentences, without the header."""
+    """A row in a sentence: counted from 1, without the header."""
     return f"row {row + 1}"

@@ -1,4 +1,4 @@
-"""Interventions as users write them (mask, names per row, a column, a file) -> mask [n, d]."""
+"""Read interventions in any form (mask, names per row, a column, a file) into a mask [n, d]."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["CONTROL_LABELS", "mask_from", "mask_from_entries"]
 CONTROL_LABELS = frozenset(
     ("", "-", "control", "ctrl", "nan", "na", "none", "non-targeting", "nontargeting", "null", "obs", "observational")
 )
-"""Entries that mean "no intervention in this row", whatever their case, unless a variable has that name."""
+"""Entries that mean "no intervention in this row" in upper or lower case, unless a variable has that name."""
 
 
 def mask_from(interventions: Any, table: Table) -> np.ndarray | None:
-    """The mask [n, d] (bool) or None; a column named by `interventions` is taken out of the table."""
+    """The mask [n, d] (bool) or None; a column named by `interventions` is removed from the table."""
     if interventions is None:
         return None if table.interventions is None else _binary(table.interventions, table)
     if isinstance(interventions, (str, os.PathLike)):
@@ -47,7 +47,7 @@ def mask_from(interventions: Any, table: Table) -> np.ndarray | None:
 
 
 def _from_sequence(entries: Sequence[Any], table: Table) -> np.ndarray:
-    """A list of names per row, or a mask written as a list of lists of 0 and 1."""
+    """Read a list of names per row, or a mask written as a list of lists of 0 and 1."""
     n, d = table.values.shape
     rows = [entry for entry in entries if isinstance(entry, (list, tuple, np.ndarray))]
     numeric = all(isinstance(item, (bool, int, float, np.number, np.bool_)) for row in rows for item in row)
@@ -87,17 +87,17 @@ def _from_name(name: str | os.PathLike[str], table: Table) -> np.ndarray:
 
 
 def _from_named_columns(other: Table, table: Table) -> np.ndarray:
-    """A mask with column names: matched by name, columns left out are never intervened on."""
+    """Read a mask with column names; variables without a column are never intervened on."""
     unknown = [name for name in (*other.names, *other.text) if name not in table.names]
     if unknown and len(other.names) == len(table.names) and other.names == [str(k) for k in range(len(other.names))]:
         return _binary(other.values, table)  # a data frame without names
     if unknown:
         raise DataError(
-            f"the intervention mask has columns that are no variables: {listed(unknown)}"
+            f"the intervention mask has columns that are not variables: {listed(unknown)}"
             + _suggest(unknown[0], table.names)
         )
     if other.text:
-        raise DataError(f"the intervention mask must hold only 0 and 1; not so in {listed(other.text)}")
+        raise DataError(f"the intervention mask must hold only 0 and 1, but {listed(other.text)} holds text")
     if len(other.values) != len(table.values):
         raise DataError(f"the intervention mask has {len(other.values)} rows, but the data has {len(table.values)}")
     full = np.zeros(table.values.shape, dtype=np.float64)
@@ -115,11 +115,11 @@ def _binary(mask: np.ndarray, table: Table) -> np.ndarray:
         return mask
     if mask.dtype.kind not in "fiu" or not np.isin(mask, (0, 1)).all():
         raise DataError("the intervention mask must hold only 0 (not intervened) and 1 (intervened)")
-    return mask == 1
+    return np.asarray(mask == 1)
 
 
 def mask_from_entries(entries: Iterable[Any], table: Table) -> np.ndarray:
-    """One entry per row: None (or a word such as "control"), a name, several names, or 0-based positions of columns."""
+    """Read one entry per row: None (or a label such as "control"), a name, several names, or 0-based column numbers."""
     entries = list(entries)
     n, d = table.values.shape
     if len(entries) != n:
@@ -127,7 +127,7 @@ def mask_from_entries(entries: Iterable[Any], table: Table) -> np.ndarray:
     plain = [entry for entry in entries if isinstance(entry, (bool, int, np.integer, np.bool_, float))]
     if len(plain) == n and d > 2 and set(plain) == {0, 1}:
         raise DataError(
-            "the interventions only say 0 or 1 for each row; say which variable was set: give names, or a mask [n, d]"
+            "the interventions hold only 0 or 1 for each row; give the names of the targets, or a mask [n, d]"
         )
     positions = {name: j for j, name in enumerate(table.names)}
     mask = np.zeros((n, d), dtype=bool)
@@ -159,7 +159,7 @@ def _targets(entry: Any, row: int, positions: dict[str, int], names: list[str]) 
         if len(parts) > 1 and all(part in positions or part.lower() in CONTROL_LABELS for part in parts):
             return [positions[part] for part in parts if part in positions]
         raise DataError(
-            f"{row_number(row)}: the intervention {entry!r} is no variable of the data" + _suggest(name, names)
+            f"{row_number(row)}: the intervention {entry!r} is not a variable of the data" + _suggest(name, names)
         )
     if isinstance(entry, (bool, np.bool_)):
         raise DataError(f"{row_number(row)}: the intervention {entry!r} should be a name, a list of names or None")
@@ -170,7 +170,7 @@ def _targets(entry: Any, row: int, positions: dict[str, int], names: list[str]) 
             return []
         if not 0 <= entry < len(names):
             raise DataError(
-                f"{row_number(row)}: the intervention {entry} is no column; they are counted from 0 to {len(names) - 1}"
+                f"{row_number(row)}: there is no column number {entry}; columns are counted from 0 to {len(names) - 1}"
             )
         return [int(entry)]
     if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)):

@@ -1,4 +1,4 @@
-// What the server cannot do: drop files with a check of their size, drag variables into tiers, link graph and heat map.
+// Browser side of the page: uploads with a check of their size, variables dragged into tiers, links between graph and heat map.
 (function () {
   "use strict";
 
@@ -13,7 +13,7 @@
       const size = (file.size / 2 ** 20).toFixed(0);
       tell("upload-event", {
         role: "refused",
-        error: `${file.name} has ${size} MB, and this page takes up to ${limit / 2 ** 20} MB; ` +
+        error: `the file ${file.name} has ${size} MB, but the limit is ${limit / 2 ** 20} MB; ` +
           "use fewer rows or columns, or the command line (presage discover), which has no limit.",
       });
       return;

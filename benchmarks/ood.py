@@ -1,11 +1,11 @@
-"""How often the foreign-data check fires: on each model's own domain (false alarms) and on others (detection).
+"""How often data is flagged as out of distribution: each model's own domain (false alarms), others (detection).
 
-    python benchmarks/foreign.py [--domains scm,linear,rff] [--datasets 200] [--models scm] [--seed 0]
+    python benchmarks/ood.py [--domains scm,linear,rff] [--datasets 200] [--models scm] [--seed 0]
 
-Fits a reference for every domain of --domains (as a release does), or takes those of the models in --models, and
+Fits a reference for every domain of --domains, as a release does, or uses those of the models in --models, and
 prints one Markdown table: rows are references, columns the domains that held-out datasets come from. A quarter of the
 datasets each: d=10 n=100, d=30 n=200 with 50 interventional rows, d=20 n=500, d=50 n=300 with 100 interventional rows.
-Counts are given to models of real values as real values. Cells: share of datasets on which the check fires.
+Models for real values get counts as real values. Cells: share of datasets flagged as out of distribution.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ OTHERS = ("scm", "linear", "rff", "linear-ood", "rff-ood", "grn", "grn-ood")
 
 def held_out(domain: str, datasets: int, seed: int) -> list[Dataset]:
     found = []
-    for d, n, touched in SIZES:
+    for d, n, n_interventional in SIZES:
         size = max(1, datasets // len(SIZES))
-        found += list(get_domain(domain).sample(d=d, n=n, n_interventional=touched, seed=seed, size=size))
+        found += list(get_domain(domain).sample(d=d, n=n, n_interventional=n_interventional, seed=seed, size=size))
     return found
 
 
@@ -51,20 +51,20 @@ def main() -> None:
     print("| --- |" + " --- |" * len(OTHERS), flush=True)
     columns = {}
     for other in OTHERS:
-        # Expression is slow to simulate: fewer datasets suffice for what is plain to see.
+        # Gene expression is slow to simulate, and the effect is large: fewer datasets suffice.
         datasets = held_out(other, options.datasets // (8 if other.startswith("grn") else 1), options.seed + 1)
         columns[other] = datasets
     for name, reference in references.items():
         cells = []
         for other in OTHERS:
-            fires = []
+            flagged = []
             for dataset in columns[other]:
                 if reference["kind"] == "counts" and dataset.kind != "counts":
                     continue  # such data is refused before the check
                 if reference["kind"] == "real" and dataset.kind == "counts":
-                    dataset = Dataset(x=dataset.x, interventions=dataset.interventions)
-                fires.append(compare(reference, dataset).is_ood)
-            cells.append(f"{np.mean(fires):.1%} ({len(fires)})" if fires else "refused")
+                    dataset = dataset.with_kind("real")
+                flagged.append(compare(reference, dataset).is_ood)
+            cells.append(f"{np.mean(flagged):.1%} ({len(flagged)})" if flagged else "refused")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

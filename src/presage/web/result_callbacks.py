@@ -1,4 +1,4 @@
-"""The answer: graph, heat map, threshold, a closer look, background knowledge, files to take away."""
+"""Right side of the page: graph, heat map, threshold, details, background knowledge, downloads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from presage.errors import ConfigError, PresageError
 from presage.graphs.ops import is_acyclic
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
+from presage.report.text import sentence
 from presage.web.data_callbacks import Context
+from presage.web.exports import file_content, knowledge_tags, python_code
 from presage.web.layout import data
-from presage.web.sessions import Answer, with_knowledge
+from presage.web.sessions import Analysis
 from presage.web.view import (
     EXTRA,
     MAX_DRAWN,
@@ -27,9 +29,8 @@ from presage.web.view import (
     uncertain,
     variable_figure,
 )
-from presage.web.words import file_of, knowledge_lines, python_lines, sentence
 
-__all__ = ["count_text", "legend_part", "register", "tell", "tier_columns", "view_of"]
+__all__ = ["count_text", "legend_part", "register", "tier_columns", "update_knowledge", "view_of"]
 
 
 def view_of(threshold: float | None, top: int | None, switches: list[str] | None) -> View:
@@ -41,10 +42,10 @@ def view_of(threshold: float | None, top: int | None, switches: list[str] | None
     )
 
 
-def tell(
+def update_knowledge(
     known: dict[str, Any], what: str, names: tuple[str, ...], chosen: list[int], move: dict[str, Any]
 ) -> Knowledge:
-    """Knowledge after a click: require, forbid or forget an arrow, root or unroot a variable, move one into a tier."""
+    """Knowledge after a click: require, forbid or forget an edge, root or unroot a variable, move one into a tier."""
     facts = {key: [*map(_plain, known.get(key, []))] for key in ("required", "forbidden", "tiers", "roots")}
     if what in ("require", "forbid", "forget") and len(chosen) == 2:
         edge = [names[chosen[0]], names[chosen[1]]]
@@ -77,11 +78,11 @@ def _plain(item: Any) -> Any:
 
 
 def tier_columns(names: tuple[str, ...], known: Knowledge | None) -> list[Any]:
-    """The board: variables in no tier, the tiers from earliest to latest, and room for another one."""
+    """Columns of variables: those in no tier, the tiers from earliest to latest, and an empty one."""
     tiers = [list(tier) for tier in known.tiers] if known else []
     placed = {name for tier in tiers for name in tier}
     loose = [name for name in names if name not in placed]
-    columns = [("anywhere", -1, loose)]
+    columns = [("no tier", -1, loose)]
     columns += [(f"tier {k + 1}" + (" (first)" if k == 0 else ""), k, tier) for k, tier in enumerate(tiers)]
     columns.append(("new tier: drop here", len(tiers), []))
     return [
@@ -98,13 +99,17 @@ def tier_columns(names: tuple[str, ...], known: Knowledge | None) -> list[Any]:
 
 
 def count_text(result: Result, view: View, limit: float) -> str:
-    """What the graph shows, in words."""
+    """Description of the edges shown."""
     graph = view.graph(result)
     count = int(graph.sum())
-    text = f"{count} arrow{'s' * (count != 1)} above {limit:.2g}" if view.top is None else f"the {count} most probable"
+    text = (
+        f"{count} edge{'s' * (count != 1)} above {limit:.2g}"
+        if view.top is None
+        else f"the {count} most probable edges"
+    )
     if view.acyclic:
-        exact = "most probable graph without cycles" if result.is_exact(limit) else "graph without cycles (heuristic)"
-        text += f", {exact}"
+        how = "" if result.is_exact(limit) else " (heuristic)"
+        text += f", most probable acyclic graph{how}"
     elif not is_acyclic(graph):
         text += "; they form a cycle"
     if count > MAX_DRAWN:
@@ -113,7 +118,7 @@ def count_text(result: Result, view: View, limit: float) -> str:
 
 
 def legend_part(coloured: bool) -> list[Any]:
-    """What colours mean."""
+    """Legend of the colours."""
     if coloured:
         parts = [("right", RIGHT), ("extra", EXTRA), ("missed", MISSED)]
     else:
@@ -123,10 +128,8 @@ def legend_part(coloured: bool) -> list[Any]:
 
 def _warnings(texts: list[str]) -> html.Div:
     if not texts:
-        return html.Div("No warnings: nothing odd was seen in the data.", className="warnings fine")
-    return html.Div(
-        [html.B("Before you rely on this"), html.Ul([html.Li(sentence(text)) for text in texts])], className="warnings"
-    )
+        return html.Div("No warnings.", className="warnings fine")
+    return html.Div([html.B("Warnings"), html.Ul([html.Li(sentence(text)) for text in texts])], className="warnings")
 
 
 def _uncertain(result: Result) -> Any:
@@ -145,20 +148,20 @@ def _uncertain(result: Result) -> Any:
     )
 
 
-def _scores(result: Result, answer: Answer, limit: float) -> Any:
-    if answer.dataset.graph is None:
+def _scores(result: Result, analysis: Analysis, limit: float) -> Any:
+    if analysis.dataset.graph is None:
         return None
     rows = [
         html.Tr([html.Td(name), html.Td(value, className="number-cell")], title=meaning)
-        for name, value, meaning in scores(result, answer.dataset.graph, limit)
+        for name, value, meaning in scores(result, analysis.dataset.graph, limit)
     ]
     return html.Table(html.Tbody(rows), className="scores")
 
 
 def _known_part(known: Knowledge | None) -> list[Any]:
     tags = [
-        html.Span([text, html.Button("×", id={"type": "drop", **_flat(what)}, title="Take it back")], className="tag")
-        for text, what in knowledge_lines(known)
+        html.Span([text, html.Button("×", id={"type": "drop", **_flat(what)}, title="Remove")], className="tag")
+        for text, what in knowledge_tags(known)
     ]
     if known and known.tiers:
         tags.append(
@@ -168,7 +171,7 @@ def _known_part(known: Knowledge | None) -> list[Any]:
 
 
 def _flat(what: dict[str, Any]) -> dict[str, str]:
-    """Ids of dash hold only plain values."""
+    """A fact as a flat dictionary, which ids of dash require."""
     ((key, value),) = what.items()
     pair = value if isinstance(value, list) else [value, ""]
     return {"key": key, "first": pair[0], "second": pair[1]}
@@ -179,14 +182,14 @@ def _unflat(flat: dict[str, str]) -> dict[str, Any]:
 
 
 def register(app: Dash, context: Context) -> None:
-    """Wire the right side of the page."""
+    """Add the callbacks of the right side of the page."""
     sessions = context.sessions
 
-    def answer_of(key: str) -> Answer:
-        answer = sessions.get(key).answer
-        if answer is None:
-            raise ConfigError("there is no answer yet; run something first")
-        return answer
+    def analysis_of(key: str) -> Analysis:
+        analysis = sessions.get(key).analysis
+        if analysis is None:
+            raise ConfigError("there is no result yet; run the analysis first")
+        return analysis
 
     @app.callback(
         Output("knowledge", "data"),
@@ -212,14 +215,14 @@ def register(app: Dash, context: Context) -> None:
         State("chosen", "data"),
         prevent_initial_call=True,
     )
-    def told(_answer: Any, *given: Any) -> tuple[Any, ...]:
+    def update_selection(_answer: Any, *given: Any) -> tuple[Any, ...]:
         *_, move, _drops, _tiers, edge, node, cell, _looks, key, known, chosen = given
         by = ctx.triggered_id
         kept = (no_update, no_update, no_update, no_update)
         if by == "answer":
             return {}, [], None, None
         if by is None or not ctx.triggered[0]["value"]:
-            return kept  # buttons that were just drawn also call
+            return kept  # buttons also call when they are created
         if by == "graph":
             if ctx.triggered[0]["prop_id"].endswith("tapEdgeData"):
                 return no_update, [edge["i"], edge["j"]], None, no_update
@@ -232,14 +235,14 @@ def register(app: Dash, context: Context) -> None:
         if isinstance(by, dict) and by["type"] == "look":
             return no_update, [by["i"], by["j"]], None, no_update
         try:
-            answer = answer_of(key)
+            analysis = analysis_of(key)
             what, detail = (by, move or {}) if isinstance(by, str) else (by["type"], by)
             if what == "tier-move":
                 what = "tier"
             elif what == "drop":
                 detail = _unflat(by)
-            found = tell(known or {}, what, answer.result.names, chosen or [], detail)
-            with_knowledge(answer.result, found)  # contradictions surface here
+            found = update_knowledge(known or {}, what, analysis.result.names, chosen or [], detail)
+            analysis.result.with_knowledge(found)  # raises on contradictions
         except PresageError as error:
             return no_update, no_update, sentence(str(error)), None
         return found.to_json(), no_update, None, None
@@ -259,14 +262,14 @@ def register(app: Dash, context: Context) -> None:
         State("switches", "value"),
         prevent_initial_call=True,
     )
-    def place(
+    def place_nodes(
         _answer: Any, _tidy: int | None, key: str, known: Any, threshold: float, top: int | None, switches: list[str]
     ) -> tuple[Any, ...]:
-        answer = answer_of(key)
-        truth = answer.dataset.graph is not None
+        analysis = analysis_of(key)
+        truth = analysis.dataset.graph is not None
         new = ctx.triggered_id == "answer"
-        result = answer.result if new else with_knowledge(answer.result, Knowledge.from_json(known or {}))
-        options = [{"value": "acyclic", "label": "without cycles"}]
+        result = analysis.result if new else analysis.result.with_knowledge(Knowledge.from_json(known or {}))
+        options = [{"value": "acyclic", "label": "acyclic"}]
         if truth:
             options.append({"value": "truth", "label": "colour by truth"})
         chosen = [s for s in switches if s == "acyclic"] + (["truth"] if truth else []) if new else no_update
@@ -297,27 +300,27 @@ def register(app: Dash, context: Context) -> None:
         places: Any, threshold: float, top: int | None, switches: list[str], known: Any, chosen: list[int], key: str
     ) -> tuple[Any, ...]:
         try:
-            answer = answer_of(key)
+            analysis = analysis_of(key)
         except PresageError as error:
             return (*((no_update,) * 2), _warnings([str(error)]), *((no_update,) * 8))
-        if not places or len(places) != len(answer.result.names):
+        if not places or len(places) != len(analysis.result.names):
             return (no_update,) * 11
         view = view_of(threshold, top, switches)
         knowledge = Knowledge.from_json(known or {})
-        result = with_knowledge(answer.result, knowledge)
+        result = analysis.result.with_knowledge(knowledge)
         limit = view.limit(result)
-        truth = answer.dataset.graph if "truth" in (switches or ()) else None
+        truth = analysis.dataset.graph if "truth" in (switches or ()) else None
         pick = tuple(chosen or ())
         return (
             elements(result, view, places, truth=truth, known=knowledge, chosen=pick),
             heat_figure(result, pick),
             _warnings(result.warnings),
             _uncertain(result),
-            _scores(result, answer, limit),
+            _scores(result, analysis, limit),
             count_text(result, view, limit),
             legend_part(truth is not None),
             f"{limit:.2f}",
-            python_lines(answer, knowledge, view, limit),
+            python_code(analysis, knowledge, view, limit),
             _known_part(knowledge),
             tier_columns(result.names, knowledge),
         )
@@ -337,26 +340,26 @@ def register(app: Dash, context: Context) -> None:
         State("session", "data"),
         prevent_initial_call=True,
     )
-    def closer(chosen: list[int], known: Any, key: str) -> tuple[Any, ...]:
+    def show_details(chosen: list[int], known: Any, key: str) -> tuple[Any, ...]:
         if not chosen:
-            text = "Click an arrow in the graph, a cell of the heat map or a variable."
-            return "Look closer", text, True, True, True, no_update, "", "", ""
-        answer = answer_of(key)
+            text = "Click an edge of the graph, a cell of the heat map or a variable."
+            return "Details", text, True, True, True, no_update, "", "", ""
+        analysis = analysis_of(key)
         knowledge = Knowledge.from_json(known or {})
-        names, before = answer.result.names, answer.result.matrix
+        names, before = analysis.result.names, analysis.result.matrix
         if len(chosen) == 1:
             name = names[chosen[0]]
             on = "on" if name in knowledge.roots else ""
-            return name, "", True, False, False, variable_figure(answer.dataset, chosen[0]), "", "", on
+            return name, "", True, False, False, variable_figure(analysis.dataset, chosen[0]), "", "", on
         i, j = chosen
         edge = (names[i], names[j])
-        text = f"probability {before[i, j]:.2f}; the other way round {before[j, i]:.2f}"
+        text = f"probability {before[i, j]:.2f}; of the reverse edge {before[j, i]:.2f}"
         if knowledge:
-            after = with_knowledge(answer.result, knowledge).matrix
+            after = analysis.result.with_knowledge(knowledge).matrix
             if after[i, j] != before[i, j]:
-                text += f"; {after[i, j]:.0f} given what you know"
+                text += f"; {after[i, j]:.0f} given the background knowledge"
         marks = ["on" if edge in group else "" for group in (knowledge.required, knowledge.forbidden)]
-        return f"{edge[0]} → {edge[1]}", text, False, True, False, pair_figure(answer.dataset, i, j), *marks, ""
+        return f"{edge[0]} → {edge[1]}", text, False, True, False, pair_figure(analysis.dataset, i, j), *marks, ""
 
     @app.callback(
         Output("download", "data"),
@@ -368,22 +371,23 @@ def register(app: Dash, context: Context) -> None:
         State("switches", "value"),
         prevent_initial_call=True,
     )
-    def take(clicks: list[int | None], key: str, known: Any, threshold: float, top: int | None, switches: Any) -> Any:
+    def download(
+        clicks: list[int | None], key: str, known: Any, threshold: float, top: int | None, switches: Any
+    ) -> Any:
         if not any(clicks) or not isinstance(ctx.triggered_id, dict):
             return no_update
         kind = ctx.triggered_id["kind"]
-        answer = answer_of(key)
+        analysis = analysis_of(key)
         knowledge = Knowledge.from_json(known or {})
         view = view_of(threshold, top, switches)
-        result = with_knowledge(answer.result, knowledge)
+        result = analysis.result.with_knowledge(knowledge)
         limit = view.limit(result)
-        lines = python_lines(answer, knowledge, view, limit)
-        return {"content": file_of(kind, result, limit, view.acyclic, lines), "filename": kind}
+        code = python_code(analysis, knowledge, view, limit)
+        return {"content": file_content(kind, result, limit, view.acyclic, code), "filename": kind}
 
-    app.clientside_callback(
-        ClientsideFunction("presage", "point"), Output("pointed", "data"), Input("heat", "hoverData")
-    )
-    app.clientside_callback(
+    in_browser: Any = app.clientside_callback  # untyped in dash
+    in_browser(ClientsideFunction("presage", "point"), Output("pointed", "data"), Input("heat", "hoverData"))
+    in_browser(
         ClientsideFunction("presage", "fit"), Output("pointed", "data", allow_duplicate=True), Input("places", "data"),
         prevent_initial_call=True,
     )  # fmt: skip

@@ -1,0 +1,182 @@
+"""`Model`: a trained network together with its metadata, from raw values to edge probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import psutil
+
+from presage.data.standardize import standardize
+from presage.errors import DataError, ModelFileError
+from presage.types import Kind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from presage.networks.network import Network
+    from presage.report.card import ModelCard
+
+__all__ = ["Model", "Prepared"]
+
+_COLUMNS_AT_ONCE = 8
+
+
+class Prepared(NamedTuple):
+    """Input of a network: standardized values [n, d] float32, intervention mask and missing mask [n, d] or None."""
+
+    x: Tensor
+    interventions: Tensor
+    missing: Tensor | None
+
+
+class Model:
+    """A trained network with its metadata: name, kind of values, temperature, card."""
+
+    def __init__(self, network: Network, metadata: Mapping[str, Any], *, keep_diagonal: bool = False) -> None:
+        from presage.report.card import make_card
+
+        self.network = network
+        self.metadata: dict[str, Any] = dict(metadata)
+        self.name = str(metadata.get("name", "unnamed"))
+        kind = metadata.get("kind", "real")
+        if kind not in ("real", "counts"):
+            raise ModelFileError(
+                f"the model {self.name!r} takes values of kind {kind!r}, which is neither 'real' nor 'counts'"
+            )
+        self.kind: Kind = kind
+        self.acyclic = bool(metadata.get("acyclic", True))
+        self.temperature = _temperature(metadata.get("temperature"), self.name)
+        self._keep_diagonal = keep_diagonal
+        parameters = sum(parameter.numel() for parameter in network.parameters())
+        self.card: ModelCard = make_card(metadata, network.config.to_json(), parameters)
+
+    def probabilities(
+        self,
+        x: np.ndarray,
+        interventions: np.ndarray | None = None,
+        missing: np.ndarray | None = None,
+        *,
+        rows: int | None = None,
+    ) -> np.ndarray:
+        """Edge probabilities [d, d] (row causes column) of raw values x [n, d]; exact for any n.
+
+        interventions, missing: masks [n, d] or None. NaN cells of x count as missing. `rows` bounds how many rows
+        are processed at once and does not change the result. The diagonal is 0.
+        """
+        return self.predict_proba(self.prepare(x, interventions, missing), rows=rows)
+
+    def logits(
+        self,
+        x: np.ndarray,
+        interventions: np.ndarray | None = None,
+        missing: np.ndarray | None = None,
+        *,
+        rows: int | None = None,
+    ) -> np.ndarray:
+        """Output of the network before temperature and sigmoid: float64 [d, d]."""
+        return self._predict_logits(self.prepare(x, interventions, missing), rows)
+
+    def prepare(
+        self, x: np.ndarray, interventions: np.ndarray | None = None, missing: np.ndarray | None = None
+    ) -> Prepared:
+        """Check and standardize raw values for the network; the result takes half their memory."""
+        import torch
+
+        x, interventions, missing = _checked(x, interventions, missing)
+        values = torch.from_numpy(_standardized(x, self.kind, missing))
+        u = torch.zeros(1, dtype=torch.bool).expand(x.shape) if interventions is None else torch.tensor(interventions)
+        return Prepared(values, u, None if missing is None else torch.tensor(missing))
+
+    def predict_proba(self, prepared: Prepared, *, rows: int | None = None) -> np.ndarray:
+        """Edge probabilities [d, d] of prepared values."""
+        return self._sigmoid(self._predict_logits(prepared, rows))
+
+    def _predict_logits(self, prepared: Prepared, rows: int | None) -> np.ndarray:
+        _check_memory(prepared.x.shape[1], self.network.bytes_per_pair(), _available_memory())
+        try:
+            logits = self.network.predict(*prepared, rows=rows)
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "alloc" not in str(error).lower():
+                raise
+            n, d = prepared.x.shape
+            raise DataError(f"{n:,} rows x {d:,} variables do not fit into memory; use fewer variables") from error
+        return logits.double().numpy()
+
+    def _sigmoid(self, logits: np.ndarray) -> np.ndarray:
+        from scipy.special import expit
+
+        if self.temperature is not None:
+            logits = logits / self.temperature
+        if not np.isfinite(logits).all():
+            raise ModelFileError(f"the model {self.name!r} gives values that are not finite; it is unusable")
+        probabilities: np.ndarray = expit(logits)
+        if not self._keep_diagonal:
+            np.fill_diagonal(probabilities, 0.0)
+        return probabilities
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {self.kind}, {self.card.parameters:,} parameters)"
+
+
+def _available_memory() -> float:
+    """Bytes of memory that can be used without swapping."""
+    return float(psutil.virtual_memory().available)
+
+
+def _check_memory(d: int, per_pair: float, available: float) -> None:
+    """Refuse what cannot fit, before the system ends the process."""
+    if per_pair * d * d <= max(available, 1e9):
+        return
+    fits = int((available / per_pair) ** 0.5)
+    raise DataError(
+        f"{d:,} variables need about {per_pair * d * d / 2**30:.0f} GiB of memory, but {available / 2**30:.0f} GiB are "
+        f"available; about {fits:,} variables would fit"
+    )
+
+
+def _temperature(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < float("inf"):
+        raise ModelFileError(f"the model {name!r} has the temperature {value!r}; it must be a number above 0")
+    return float(value)
+
+
+def _checked(x: Any, interventions: Any, missing: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Arrays of one shape: values, masks as bool (None if empty), NaN cells marked as missing."""
+    x = np.asarray(x)
+    if x.ndim != 2 or 0 in x.shape:
+        raise DataError(f"the values must be a table [n, d] of at least one row and one column, not {x.shape}")
+    if x.dtype.kind not in "fiub":
+        raise DataError(f"the values must be numbers, not {x.dtype}; presage.discover reads tables of other kinds")
+    masks: list[np.ndarray | None] = []
+    for mask, what in ((interventions, "intervention mask"), (missing, "missing mask")):
+        if mask is None:
+            masks.append(None)
+            continue
+        mask = np.asarray(mask)
+        if mask.shape != x.shape:
+            raise DataError(f"the {what} has shape {mask.shape}, but the values have shape {x.shape}")
+        if mask.dtype != bool and (mask.dtype.kind not in "fiu" or not np.isin(mask, (0, 1)).all()):
+            raise DataError(f"the {what} must hold only 0 and 1")
+        masks.append(mask.astype(bool) if mask.any() else None)
+    if x.dtype.kind == "f":
+        nan = np.isnan(x)
+        if nan.any():
+            masks[1] = nan if masks[1] is None else masks[1] | nan
+        if np.isinf(x).any():
+            raise DataError("the values contain infinities; replace them or mark them as missing (NaN)")
+    return x, masks[0], masks[1]
+
+
+def _standardized(x: np.ndarray, kind: Kind, missing: np.ndarray | None) -> np.ndarray:
+    """`standardize` with less memory: real columns are independent of each other, so a few are done at a time."""
+    if kind == "counts":
+        return standardize(x, kind, missing)
+    out = np.empty(x.shape, dtype=np.float32)
+    for start in range(0, x.shape[1], _COLUMNS_AT_ONCE):
+        part = slice(start, start + _COLUMNS_AT_ONCE)
+        out[:, part] = standardize(x[:, part], kind, None if missing is None else missing[:, part])
+    return out

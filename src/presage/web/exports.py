@@ -1,0 +1,70 @@
+"""Downloads of the page as text, and background knowledge as lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
+from presage.web.sessions import Analysis
+from presage.web.view import View
+
+__all__ = ["KINDS", "file_content", "knowledge_tags", "python_code"]
+
+KINDS = ("report.html", "edges.csv", "probabilities.csv", "graph.graphml", "graph.dot", "result.json", "reproduce.py")
+"""Names of the files that the page offers."""
+
+
+def python_code(analysis: Analysis, known: Knowledge | None, view: View, limit: float) -> str:
+    """Python code that gives the same result; run it in the folder of the uploaded file."""
+    arguments = [analysis.source.code()]
+    arguments += [f"{name}={value!r}" for name, value in analysis.arguments.items()]
+    lines = ["import presage", ""]
+    if known:
+        fields = {name: getattr(known, name) for name in ("required", "forbidden", "tiers", "roots")}
+        parts = [f"{name}={json.loads(json.dumps(value))!r}" for name, value in fields.items() if value]
+        lines.append(f"known = presage.Knowledge({', '.join(parts)})")
+        arguments.append("known=known")
+    lines.append(f"result = presage.discover({', '.join(arguments)})")
+    lines += [
+        f"print(result.edges({limit:.6g}))",
+        f"graph = result.graph({limit:.6g}, acyclic={view.acyclic})",
+        'result.save("result/")',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def file_content(kind: str, result: Result, limit: float, acyclic: bool, code: str) -> str:
+    """The content of one of the files in `KINDS`; `code` is that of reproduce.py."""
+    if kind == "report.html":
+        from presage.report.html import report_html
+
+        return report_html(result, limit)
+    if kind == "edges.csv":
+        return str(result.edges(limit).to_csv(index=False))
+    if kind == "probabilities.csv":
+        return str(result.probabilities.to_csv())
+    if kind == "graph.graphml":
+        import networkx as nx
+
+        return "\n".join(nx.generate_graphml(result.graph(limit, acyclic)))
+    if kind == "graph.dot":
+        return result.to_dot(limit, acyclic)
+    if kind == "result.json":
+        return json.dumps(result.to_json(limit), indent=1)
+    return code
+
+
+def knowledge_tags(known: Knowledge | None) -> list[tuple[str, dict[str, Any]]]:
+    """Each edge and root of the knowledge as text, with the fact to remove when the user takes it back."""
+    if not known:
+        return []
+    tags: list[tuple[str, dict[str, Any]]] = []
+    for cause, effect in known.required:
+        tags.append((f"{cause} → {effect} exists", {"required": [cause, effect]}))
+    for cause, effect in known.forbidden:
+        tags.append((f"{cause} → {effect} does not exist", {"forbidden": [cause, effect]}))
+    for name in known.roots:
+        tags.append((f"{name} has no causes", {"root": name}))
+    return tags

@@ -97,7 +97,12 @@ class Trainer:
         self.average = Average(self.network, config.optim.ema_half_life)
         self.dual = Dual(config.dual)
         self.buffer = Buffer(
-            config.domain, config.rows, config.buffer, sizes=config.batch_sizes(), seed=self._seed, stream=Stream.TRAIN
+            config.domain,
+            config.rows,
+            config.buffer,
+            batch_sizes=config.batch_sizes(),
+            seed=self._seed,
+            stream=Stream.TRAIN,
         )
         self.sums: dict[str, float] = {}
         self.stopping = False

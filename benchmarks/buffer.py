@@ -21,7 +21,7 @@ BATCH = 16
 def measure(family: str, d: int, engine: str, options: argparse.Namespace) -> tuple[float, float, float]:
     """Batches per second, milliseconds per dataset inside draw(), and the share of late batches."""
     config = BufferConfig(producers=engine, workers=options.workers, reuse=options.reuse, capacity=options.capacity)
-    with Buffer(_scm(family, frozenset()), RowsConfig(), config, sizes={d: BATCH}, seed=0) as buffer:
+    with Buffer(_scm(family, frozenset()), RowsConfig(), config, batch_sizes={d: BATCH}, seed=0) as buffer:
         step = 0
         while step * BATCH < options.capacity:
             buffer.draw(d, step)

@@ -14,7 +14,7 @@ ROOT = Path(presage.__file__).parent
 # From the top down. A module imports from its own floor or from floors above it in this list, never from below.
 # Entries are modules or whole folders; the longest entry that fits a module decides.
 FLOORS: list[tuple[str, tuple[str, ...]]] = [
-    ("base", ("errors", "columns", "types", "rng", "config", "files")),
+    ("base", ("errors", "columns", "types", "rng", "config", "files", "processes")),
     ("graphs", ("graphs",)),
     ("simulators", ("simulators",)),
     ("domain", ("domain",)),

@@ -1,4 +1,4 @@
-"""The buffer in-process: what a batch holds, what it depends on, and how it goes on after a break."""
+"""The buffer with inline producers: contents of a batch, determinism, resuming, data-parallel parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from presage.data.buffer import BATCH_TAG, Buffer, BufferConfig, RowsConfig, TrainBatch
-from presage.data.producers import Recipe, Task
+from presage.data.producers import DatasetKey, DatasetSampler
 from presage.domain.catalog import _scm
 from presage.domain.domain import Domain
 from presage.errors import ConfigError, DataError, PresageError
@@ -26,7 +26,7 @@ FEW = RowsConfig(n=(20, 40))
 
 @dataclass(frozen=True, kw_only=True)
 class Tagged(Domain):
-    """Datasets whose cells say where they come from: 1 + their own row number; the graph holds their number."""
+    """Datasets with known contents: cells hold 1 + their row number, the graph holds the number of the dataset."""
 
     made: ClassVar[list[tuple[int, int]]] = []
     counts: bool = False
@@ -54,12 +54,12 @@ def numbers(batch: TrainBatch) -> list[int]:
 
 
 @pytest.fixture(autouse=True)
-def _forget() -> None:
+def _reset() -> None:
     Tagged.made.clear()
 
 
 def tagged(sizes: dict[int, int], rows: RowsConfig = FEW, **config: Any) -> Buffer:
-    return Buffer(Tagged(), rows, BufferConfig(**config), sizes=sizes, seed=3)
+    return Buffer(Tagged(), rows, BufferConfig(**config), batch_sizes=sizes, seed=3)
 
 
 def same(a: TrainBatch, b: TrainBatch) -> bool:
@@ -72,12 +72,12 @@ def same(a: TrainBatch, b: TrainBatch) -> bool:
     )
 
 
-# What a batch holds
+# Contents of a batch
 
 
 def test_a_batch_is_standardized_and_typed() -> None:
     rows = RowsConfig(n=(50, 50), interventional_probability=1.0, interventional_share=(0.2, 0.2))
-    batch = Buffer(LINEAR, rows, BufferConfig(), sizes={6: 5}, seed=0).draw(6, 0)
+    batch = Buffer(LINEAR, rows, BufferConfig(), batch_sizes={6: 5}, seed=0).draw(6, 0)
     assert batch.x.shape == batch.u.shape == (5, 50, 6)
     assert (batch.x.dtype, batch.u.dtype, batch.graph.dtype) == (np.float32, bool, np.int8)
     assert batch.missing is None
@@ -88,10 +88,10 @@ def test_a_batch_is_standardized_and_typed() -> None:
 
 
 def test_rows_and_masks_stay_together() -> None:
-    """Intervened cells hold intervention values: in a domain that sets variables to 1000, they stand out."""
+    """Intervened cells hold the values of the intervention, here 1000."""
 
     @dataclass(frozen=True, kw_only=True)
-    class Loud(Domain):
+    class LargeInterventions(Domain):
         def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
             mask = np.zeros((n, d), dtype=bool)
             mask[np.arange(n - n_interventional, n), rng.integers(0, d, n_interventional)] = True
@@ -99,14 +99,14 @@ def test_rows_and_masks_stay_together() -> None:
             return {"x": x, "interventions": mask, "graph": np.zeros((d, d), dtype=np.int8)}
 
     rows = RowsConfig(n=(30, 90), interventional_probability=1.0, interventional_share=(0.1, 0.4))
-    buffer = Buffer(Loud(), rows, BufferConfig(reuse=4.0, capacity=8), sizes={4: 4}, seed=0)
+    buffer = Buffer(LargeInterventions(), rows, BufferConfig(reuse=4.0, capacity=8), batch_sizes={4: 4}, seed=0)
     for step in range(6):
         batch = buffer.draw(4, step)
-        touched = batch.u.any(axis=1)  # [B, d]
+        intervened = batch.u.any(axis=1)  # [B, d]
         lowest = np.where(batch.u, batch.x, np.inf).min(axis=1)
         highest = np.where(batch.u, -np.inf, batch.x).max(axis=1)
-        assert touched.any()
-        assert (lowest > highest)[touched].all()
+        assert intervened.any()
+        assert (lowest > highest)[intervened].all()
 
 
 def test_rows_are_distinct_and_change_from_draw_to_draw() -> None:
@@ -121,28 +121,28 @@ def test_rows_are_distinct_and_change_from_draw_to_draw() -> None:
     assert Tagged.made == [(3, 0), (3, 1)] or Tagged.made == [(3, 1), (3, 0)]
 
 
-def test_all_stored_rows_are_shown_in_the_long_run() -> None:
+def test_all_stored_rows_are_sampled_in_the_long_run() -> None:
     rows = RowsConfig(n=(10, 10), interventional_probability=0.5, interventional_share=(0.5, 0.5))
     assert rows.stored(4.0) == (40, 20)
     buffer = tagged({2: 1}, rows, capacity=1, reuse=1e9)
-    shelf_rows: Counter[int] = Counter()
-    recipe = buffer._recipe
+    drawn_rows: Counter[int] = Counter()
+    sampler = buffer.sampler
     for step in range(60):
         batch = buffer.draw(2, step)
-        shown = int(batch.u.any(axis=2).sum())
-        assert shown in (0, 5)
+        drawn = int(batch.u.any(axis=2).sum())
+        assert drawn in (0, 5)
         rng = generator(3, Stream.TRAIN, BATCH_TAG, 2, step, 0)
-        plain = rng.choice(recipe.observational, 10 - shown, replace=False, shuffle=False)
-        touched = rng.choice(recipe.interventional, shown, replace=False, shuffle=False) + recipe.observational
-        expected = np.concatenate([plain, touched]) + 1.0
+        plain = rng.choice(sampler.n_observational, 10 - drawn, replace=False, shuffle=False)
+        intervened = rng.choice(sampler.n_interventional, drawn, replace=False, shuffle=False) + sampler.n_observational
+        expected = np.concatenate([plain, intervened]) + 1.0
         np.testing.assert_allclose(batch.x[0, :, 1], (expected - expected.mean()) / expected.std(), atol=1e-5)
-        shelf_rows.update(expected.astype(int).tolist())
-    assert len(shelf_rows) == 60
+        drawn_rows.update(expected.astype(int).tolist())
+    assert len(drawn_rows) == 60
 
 
 def test_missing_cells() -> None:
     rows = RowsConfig(n=(200, 200), missing_probability=1.0, missing_share=(0.25, 0.25))
-    batch = Buffer(LINEAR, rows, BufferConfig(), sizes={8: 4}, seed=0).draw(8, 0)
+    batch = Buffer(LINEAR, rows, BufferConfig(), batch_sizes={8: 4}, seed=0).draw(8, 0)
     assert batch.missing is not None
     assert batch.missing.mean() == pytest.approx(0.25, abs=0.02)  # 6400 cells: four standard errors
     assert (batch.x[batch.missing] == 0.0).all()
@@ -155,13 +155,13 @@ def test_shares_of_batches() -> None:
     rows = RowsConfig(missing_probability=0.2)
     draws = [rows.draw(generator(0, Stream.TEST, k)) for k in range(4000)]
     n = np.array([draw[0] for draw in draws])
-    touched = np.array([draw[1] for draw in draws])
+    intervened = np.array([draw[1] for draw in draws])
     missing = np.array([draw[2] for draw in draws])
-    assert (touched > 0).mean() == pytest.approx(0.5, abs=0.04)
+    assert (intervened > 0).mean() == pytest.approx(0.5, abs=0.04)
     assert (missing > 0).mean() == pytest.approx(0.2, abs=0.03)
     assert (n.min(), n.max()) == (60, 600)
     assert np.median(n) == pytest.approx(math.sqrt(60 * 600), rel=0.08)
-    share = (touched / n)[touched > 0]
+    share = (intervened / n)[intervened > 0]
     assert 0.04 < share.min() < 0.07
     assert 0.58 < share.max() < 0.61
 
@@ -180,10 +180,10 @@ def test_stored_rows_suffice_for_every_batch(
     rows = RowsConfig(n=(low, low + more), interventional_probability=p, interventional_share=(ends[0], ends[1]))
     observational, interventional = rows.stored(factor)
     for k in range(20):
-        n, touched, _ = rows.draw(generator(seed, Stream.TEST, k))
+        n, intervened, _ = rows.draw(generator(seed, Stream.TEST, k))
         assert low <= n <= low + more
-        assert n - touched <= observational
-        assert touched <= interventional
+        assert n - intervened <= observational
+        assert intervened <= interventional
 
 
 def test_paper_numbers() -> None:
@@ -194,27 +194,27 @@ def test_paper_numbers() -> None:
 
 def test_counts_are_standardized_as_counts() -> None:
     rows = RowsConfig(n=(30, 30), interventional_probability=0.0)
-    batch = Buffer(Tagged(counts=True), rows, BufferConfig(), sizes={4: 2}, seed=0).draw(4, 0)
+    batch = Buffer(Tagged(counts=True), rows, BufferConfig(), batch_sizes={4: 2}, seed=0).draw(4, 0)
     assert (batch.x == batch.x[0, 0, 0]).all()  # every row has four equal counts: the same log counts per million
 
 
-# Which datasets it shows
+# Which datasets are drawn
 
 
 def test_batches_are_distinct_and_leave_first_in_first_out() -> None:
     buffer = tagged({3: 4}, capacity=10)
     for step in range(30):
-        shown = numbers(buffer.draw(3, step))
-        assert len(set(shown)) == 4
+        drawn = numbers(buffer.draw(3, step))
+        assert len(set(drawn)) == 4
         newest = 4 * (step + 1)
-        assert max(0, newest - 10) <= min(shown)
-        assert max(shown) < newest
+        assert max(0, newest - 10) <= min(drawn)
+        assert max(drawn) < newest
 
 
 def test_a_small_buffer_without_reuse_is_fresh_data() -> None:
     buffer = tagged({3: 5}, capacity=1)
-    shown = [number for step in range(8) for number in numbers(buffer.draw(3, step))]
-    assert sorted(shown) == list(range(40))
+    drawn = [number for step in range(8) for number in numbers(buffer.draw(3, step))]
+    assert sorted(drawn) == list(range(40))
 
 
 @pytest.mark.parametrize("reuse", [1.0, 2.5, 8.0])
@@ -226,13 +226,13 @@ def test_the_sample_to_insert_ratio_is_the_same_for_every_d(reuse: float) -> Non
         assert ratio == pytest.approx(reuse, rel=0.1)  # the first batch is free
 
 
-def test_only_what_is_shown_is_simulated() -> None:
+def test_only_datasets_that_are_drawn_are_simulated() -> None:
     buffer = tagged({3: 4}, capacity=50)
-    shown = set()
+    drawn = set()
     for step in range(50):
-        shown.update(numbers(buffer.draw(3, step)))
-    assert len(Tagged.made) == len(set(Tagged.made)) == len(shown)  # each once, none in vain
-    assert len(shown) < 0.75 * 200
+        drawn.update(numbers(buffer.draw(3, step)))
+    assert len(Tagged.made) == len(set(Tagged.made)) == len(drawn)  # each once
+    assert len(drawn) < 0.75 * 200
     Tagged.made.clear()
     tagged({3: 4}, capacity=50).draw(3, 0)
     assert len(Tagged.made) == 4  # the first draw waits for its own datasets only
@@ -246,9 +246,9 @@ def test_uniform_picks() -> None:
     assert all(abs(count - 200) < 60 for count in counts.values())  # over four standard deviations (12.6)
 
 
-def test_datasets_are_those_of_their_address() -> None:
+def test_datasets_are_determined_by_their_address() -> None:
     rows = RowsConfig(n=(25, 25), interventional_probability=0.0)
-    buffer = Buffer(LINEAR, rows, BufferConfig(rows_factor=1.0, capacity=1), sizes={4: 3}, seed=11)
+    buffer = Buffer(LINEAR, rows, BufferConfig(rows_factor=1.0, capacity=1), batch_sizes={4: 3}, seed=11)
     batch = buffer.draw(4, 0)
     graphs = {
         LINEAR.draw(generator(11, Stream.TRAIN, 4, k), d=4, n=25, n_interventional=0)["graph"].tobytes()
@@ -259,7 +259,7 @@ def test_datasets_are_those_of_their_address() -> None:
 
 def test_streams_and_seeds_differ() -> None:
     def first(seed: int, stream: Stream) -> TrainBatch:
-        return Buffer(LINEAR, FEW, BufferConfig(), sizes={6: 3}, seed=seed, stream=stream).draw(6, 0)
+        return Buffer(LINEAR, FEW, BufferConfig(), batch_sizes={6: 3}, seed=seed, stream=stream).draw(6, 0)
 
     reference = first(0, Stream.TRAIN)
     assert same(reference, first(0, Stream.TRAIN))
@@ -267,7 +267,7 @@ def test_streams_and_seeds_differ() -> None:
     assert not same(reference, first(0, Stream.VALIDATION))
 
 
-# Going on after a break, and splitting among ranks
+# Resuming, and splitting among ranks
 
 
 @pytest.mark.parametrize("reuse", [1.0, 3.0])
@@ -276,15 +276,15 @@ def test_continues_bit_for_bit(reuse: float) -> None:
     config = BufferConfig(capacity=7, reuse=reuse)
     sizes = {4: 3, 6: 2}
     order = [(4, 6)[(step * step) % 3 == 0] for step in range(24)]
-    straight = Buffer(LINEAR, rows, config, sizes=sizes, seed=5)
+    straight = Buffer(LINEAR, rows, config, batch_sizes=sizes, seed=5)
     expected = [straight.draw(d, step) for step, d in enumerate(order)]
     assert {batch.missing is None for batch in expected} == {True, False}
-    broken = Buffer(LINEAR, rows, config, sizes=sizes, seed=5)
+    broken = Buffer(LINEAR, rows, config, batch_sizes=sizes, seed=5)
     for stop in range(0, 24, 6):
         for step in range(stop, stop + 6):
             assert same(broken.draw(order[step], step), expected[step])
         state = json.loads(json.dumps(broken.state()))
-        broken = Buffer(LINEAR, rows, config, sizes=sizes, seed=5)
+        broken = Buffer(LINEAR, rows, config, batch_sizes=sizes, seed=5)
         broken.restore(state)
         assert broken.state() == state
 
@@ -297,7 +297,7 @@ def test_restore_with_a_larger_batch() -> None:
     assert len(set(numbers(larger.draw(3, 1)))) == 6
 
 
-def test_restore_refuses_nonsense_and_late_calls() -> None:
+def test_restore_refuses_bad_states_and_late_calls() -> None:
     buffer = tagged({3: 2})
     for state in ({}, {"datasets": {"3": {"inserted": 1}}}, {"datasets": [1]}):
         with pytest.raises(ConfigError, match="not the state of a buffer"):
@@ -312,7 +312,7 @@ def test_parts_of_all_ranks_make_the_whole_batch(shards: int, size: int) -> None
     rows = RowsConfig(n=(20, 60), missing_probability=0.5)
 
     def make() -> Buffer:
-        return Buffer(LINEAR, rows, BufferConfig(capacity=10, reuse=2.0), sizes={5: size}, seed=1)
+        return Buffer(LINEAR, rows, BufferConfig(capacity=10, reuse=2.0), batch_sizes={5: size}, seed=1)
 
     whole, ranks = make(), [make() for _ in range(shards)]
     for step in range(8):
@@ -334,7 +334,7 @@ def test_ranks_share_the_work() -> None:
         buffer = tagged({3: 8}, capacity=8)
         for step in range(5):
             buffer.draw(3, step, shard, 2)
-    assert len(Tagged.made) == 40  # not 80: each rank simulates what it shows
+    assert len(Tagged.made) == 40  # not 80: each rank simulates its own part
 
 
 # Bad input
@@ -413,9 +413,9 @@ def test_a_broken_domain_is_named(change: dict[str, Any], message: str) -> None:
             whole = {"x": np.zeros((n, d)), "interventions": np.zeros((n, d), dtype=bool), "graph": np.zeros((d, d))}
             return {**whole, **change}
 
-    recipe = Recipe(domain=Broken(), seed=0, stream=Stream.TRAIN, observational=8, interventional=2)
+    sampler = DatasetSampler(domain=Broken(), seed=0, stream=Stream.TRAIN, n_observational=8, n_interventional=2)
     with pytest.raises(DataError, match=f"Broken.*{message}"):
-        recipe.make(Task(2, 0))
+        sampler.sample(DatasetKey(2, 0))
 
 
 def test_huge_values_stay_finite() -> None:
@@ -425,5 +425,5 @@ def test_huge_values_stay_finite() -> None:
             x = rng.normal(size=(n, d)) * 1e200
             return {"x": x, "interventions": np.zeros((n, d), dtype=bool), "graph": np.zeros((d, d))}
 
-    batch = Buffer(Huge(), FEW, BufferConfig(), sizes={3: 2}, seed=0).draw(3, 0)
+    batch = Buffer(Huge(), FEW, BufferConfig(), batch_sizes={3: 2}, seed=0).draw(3, 0)
     assert np.isfinite(batch.x).all()

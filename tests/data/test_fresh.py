@@ -11,7 +11,7 @@ ROWS = RowsConfig(n=(20, 400), max_cells=600, interventional_probability=0.5)
 
 
 def _batches(domain: str = "general", seed: int = 0) -> FreshBatches:
-    return FreshBatches(get_domain(domain), ROWS, sizes={3: 4, 12: 3}, seed=seed)
+    return FreshBatches(get_domain(domain), ROWS, batch_sizes={3: 4, 12: 3}, seed=seed)
 
 
 def test_a_batch_depends_on_seed_d_and_step_only() -> None:

@@ -1,4 +1,4 @@
-"""Producers in processes and Ray actors: the same batches as inline, balance, back-pressure, deaths."""
+"""Producers in processes and Ray actors: the same batches as inline, balance, back-pressure, restarts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import types
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +17,16 @@ import numpy as np
 import pytest
 
 from presage.data.buffer import Buffer, BufferConfig, RowsConfig, TrainBatch
-from presage.data.producers import ProcessPool, Recipe, Stored, Task, Worker, WorkerPool, _single_threaded
-from presage.data.ray_producers import RayPool
+from presage.data.producers import (
+    Backend,
+    DatasetKey,
+    DatasetSampler,
+    Message,
+    StoredDataset,
+    Worker,
+    WorkerPool,
+)
+from presage.data.ray_producers import RayBackend
 from presage.domain.catalog import _scm
 from presage.domain.domain import Domain
 from presage.errors import ConfigError, MissingExtraError, PresageError
@@ -27,7 +34,8 @@ from presage.rng import Stream
 
 RFF = _scm("rff", frozenset())
 ROWS = RowsConfig(n=(20, 40), missing_probability=0.5)
-SIZES = {4: 3, 6: 2}
+BATCH_SIZES = {4: 3, 6: 2}
+SAMPLER = DatasetSampler(domain=RFF, seed=0, stream=Stream.TRAIN, n_observational=6, n_interventional=2)
 
 
 def wait_until(what: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -39,8 +47,8 @@ def wait_until(what: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def settled(buffer: Buffer) -> bool:
-    """Whether the producers have made all they may make in advance."""
-    return all(ring.arrived == buffer._limit(ring) for ring in buffer._buffers.values())
+    """Whether the producers have sampled all datasets they may sample ahead."""
+    return all(ring.arrived == ring.limit for ring in buffer.rings.values())
 
 
 def same(a: TrainBatch, b: TrainBatch) -> bool:
@@ -52,9 +60,9 @@ def same(a: TrainBatch, b: TrainBatch) -> bool:
 def compare_with_inline(engine: Any, between: Callable[[Buffer, int], None] | None = None) -> dict[str, Any]:
     """Draw from an engine that is given the time to keep up, and from inline: the batches must agree."""
     order = [4, 6, 4, 4, 6, 4, 6, 6, 4, 4, 6, 4]
-    inline = Buffer(RFF, ROWS, BufferConfig(capacity=5, reuse=1.5), sizes=SIZES, seed=2)
+    inline = Buffer(RFF, ROWS, BufferConfig(capacity=5, reuse=1.5), batch_sizes=BATCH_SIZES, seed=2)
     config = BufferConfig(capacity=5, reuse=1.5, producers=engine, workers=2)
-    with Buffer(RFF, ROWS, config, sizes=SIZES, seed=2) as buffer:
+    with Buffer(RFF, ROWS, config, batch_sizes=BATCH_SIZES, seed=2) as buffer:
         for step, d in enumerate(order):
             assert same(buffer.draw(d, step), inline.draw(d, step))
             if between is not None:
@@ -67,16 +75,55 @@ def compare_with_inline(engine: Any, between: Callable[[Buffer, int], None] | No
     return stats
 
 
-# The shared logic, with producers that live in this thread and do as they are told
+# The pool, with workers that live in this thread
 
 
-class FakeCrew(WorkerPool):
-    """Producers in memory: speed and deaths are set by the test; `turn` is one round of the thread's loop."""
+class FakeBackend(Backend):
+    """Workers in memory: a handle is a queue of messages to come, and a killed worker has none."""
 
-    def __init__(self, *args: Any, **links: Any) -> None:
-        super().__init__(*args, **links)
-        self.born = 0
-        self.deadly: Task | None = None
+    def __init__(self, sampler: DatasetSampler, workers: int) -> None:
+        self.sampler = sampler
+        self.spawned = 0
+        self.deadly: DatasetKey | None = None
+        self.alive: list[deque[Any]] = []
+
+    def spawn(self) -> deque[Any]:
+        self.spawned += 1
+        self.alive.append(deque([self.spawned]))
+        return self.alive[-1]
+
+    def kill(self, place: int) -> None:
+        self.alive.pop(place)
+
+    def _is_alive(self, worker: Worker) -> bool:
+        return any(worker.handle is handle for handle in self.alive)
+
+    def submit(self, worker: Worker, key: DatasetKey) -> bool:
+        worker.handle.append(key)
+        return self._is_alive(worker)
+
+    def poll(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Message]]:
+        messages: list[tuple[Worker, Message]] = []
+        for worker in list(workers):
+            if not self._is_alive(worker):
+                messages.append((worker, None))
+            elif worker.handle:
+                message = worker.handle.popleft()
+                if message == self.deadly:
+                    self.stop(worker)
+                    continue
+                done = (message, self.sampler.sample(message)) if isinstance(message, DatasetKey) else message
+                messages.append((worker, done))
+        return messages
+
+    def stop(self, worker: Worker) -> None:
+        self.alive = [handle for handle in self.alive if handle is not worker.handle]
+
+
+class ManualPool(WorkerPool):
+    """Has no thread: tests call `step`."""
+
+    backend: FakeBackend
 
     def start(self) -> None: ...
 
@@ -85,57 +132,30 @@ class FakeCrew(WorkerPool):
     def is_alive(self) -> bool:
         return True
 
-    def _spawn(self) -> Any:
-        self.born += 1
-        return deque(["ready"])
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.step()
 
-    def _submit(self, worker: Worker, task: Task) -> bool:
-        if worker.handle is None:
-            return False
-        worker.handle.append(task)
-        return True
 
-    def _poll(self, timeout: float) -> list[tuple[Worker, Any]]:
-        heard: list[tuple[Worker, Any]] = []
-        for worker in self._staff:
-            if worker.handle is None:
-                heard.append((worker, None))
-            elif worker.handle:
-                message = worker.handle.popleft()
-                if message == self.deadly:
-                    worker.handle = None
-                    continue
-                done = message if message == "ready" else (message, self.recipe.make(message))
-                heard.append((worker, done))
-        return heard
-
-    def _stop(self, worker: Worker) -> None:
-        worker.handle = None
-
-    def turn(self) -> None:
-        while len(self._staff) < self.workers:
-            self._staff.append(Worker(self._spawn(), []))
-        with self._changed:
-            self._assign()
-        for worker, message in self._poll(0.0):
-            self._handle(worker, message)
+def manual(buffer: Buffer) -> ManualPool:
+    assert isinstance(buffer.pool, ManualPool)
+    return buffer.pool
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Buffer, FakeCrew]]]:
-    monkeypatch.setattr("presage.data.buffer.ProcessPool", FakeCrew)
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Buffer, ManualPool]]]:
+    monkeypatch.setattr("presage.data.buffer.ProcessBackend", FakeBackend)
+    monkeypatch.setattr("presage.data.buffer.WorkerPool", ManualPool)
     made: list[Buffer] = []
 
-    def make(sizes: dict[int, int], turns: int = 40, **config: Any) -> tuple[Buffer, FakeCrew]:
+    def make(batch_sizes: dict[int, int], steps: int = 40, **config: Any) -> tuple[Buffer, ManualPool]:
         rows = RowsConfig(n=(10, 10), interventional_probability=0.0)
-        buffer = Buffer(RFF, rows, BufferConfig(rows_factor=1.0, producers="processes", **config), sizes=sizes, seed=0)
-        buffer._start(0, 1)
+        options = BufferConfig(rows_factor=1.0, producers="processes", **config)
+        buffer = Buffer(RFF, rows, options, batch_sizes=batch_sizes, seed=0)
+        buffer.start()
         made.append(buffer)
-        crew = buffer._pool
-        assert isinstance(crew, FakeCrew)
-        for _ in range(turns):
-            crew.turn()
-        return buffer, crew
+        manual(buffer).steps(steps)
+        return buffer, manual(buffer)
 
     yield make
     for buffer in made:
@@ -143,25 +163,24 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Buffer
 
 
 def test_back_pressure(fake: Any) -> None:
-    buffer, crew = fake({3: 4, 5: 2}, turns=300, workers=2)
-    made = {d: ring.arrived for d, ring in buffer._buffers.items()}
+    buffer, pool = fake({3: 4, 5: 2}, steps=300, workers=2)
+    made = {d: ring.arrived for d, ring in buffer.rings.items()}
     assert made == {3: 4 + 4 * 4 + 2, 5: 2 + 4 * 2 + 2}  # a batch, four in advance, one for each producer
-    assert all(not worker.tasks for worker in crew._staff)
+    assert pool.pending == 0
     buffer.draw(5, 0)
     buffer.draw(5, 1)  # lets one more batch in
-    for _ in range(50):
-        crew.turn()
-    assert {d: ring.arrived for d, ring in buffer._buffers.items()} == {3: made[3], 5: made[5] + 2}
+    pool.steps(50)
+    assert {d: ring.arrived for d, ring in buffer.rings.items()} == {3: made[3], 5: made[5] + 2}
 
 
 def test_slow_producers_make_the_trainer_reuse_and_are_balanced(fake: Any) -> None:
     """Draws outrun producers by far: no draw waits, late ones are counted, and reuse grows equally for every d."""
-    buffer, crew = fake({2: 12, 3: 4, 5: 2}, turns=120, workers=1, capacity=20)
+    buffer, pool = fake({2: 12, 3: 4, 5: 2}, steps=120, workers=1, capacity=20)
     rng = np.random.default_rng(0)
     for step in range(3000):
         buffer.draw(int(rng.choice([2, 3, 5], p=[0.15, 0.25, 0.6])), step)  # 1.8, 1.0 and 1.2 datasets per step
         if step % 3:
-            crew.turn()  # one dataset
+            pool.step()  # one dataset
     stats = buffer.stats()
     assert stats["late"] > 1500
     ratios = list(stats["reuse"].values())
@@ -170,129 +189,127 @@ def test_slow_producers_make_the_trainer_reuse_and_are_balanced(fake: Any) -> No
 
 
 def test_quick_producers_hold_the_ratio(fake: Any) -> None:
-    buffer, crew = fake({3: 6, 5: 2}, turns=100, workers=2, capacity=20, reuse=2.0)
+    buffer, pool = fake({3: 6, 5: 2}, steps=100, workers=2, capacity=20, reuse=2.0)
     for step in range(200):
         buffer.draw((3, 5)[step % 2], step)
-        for _ in range(5):
-            crew.turn()
+        pool.steps(5)
     stats = buffer.stats()
     assert stats["late"] == 0
     for ratio in stats["reuse"].values():
         assert ratio == pytest.approx(2.0, rel=0.05)
 
 
-def test_no_number_is_left_out_when_producers_die(fake: Any) -> None:
-    buffer, crew = fake({3: 4}, turns=5, workers=3, capacity=4)
+def test_no_dataset_is_left_out_when_workers_die(fake: Any) -> None:
+    buffer, pool = fake({3: 4}, steps=5, workers=3, capacity=4)
     seen: Counter[bytes] = Counter()
     for step in range(60):
         seen.update(graph.tobytes() for graph in buffer.draw(3, step).x[:, 0])
         if step % 3 == 0:
-            crew._staff[step % len(crew._staff)].handle = None
-        for _ in range(8):
-            crew.turn()
-    assert crew.replaced == crew.born - 3 == 20
-    ring = buffer._buffers[3]
-    assert ring.arrived == buffer._limit(ring)
+            pool.backend.kill(step % len(pool.backend.alive))
+        pool.steps(8)
+    assert pool.restarts == pool.backend.spawned - 3 == 20
+    ring = buffer.rings[3]
+    assert ring.arrived == ring.limit
     window = range(ring.oldest, ring.inserted)
-    for index in window:  # what the window holds is what the numbers say
-        stored = buffer._recipe.make(Task(3, index))
+    for index in window:  # the window holds the datasets of its indices
+        stored = buffer.sampler.sample(DatasetKey(3, index))
         np.testing.assert_array_equal(ring.x[index % len(ring.held)], stored.x)
 
 
-def test_deaths_without_end_stop_the_run(fake: Any) -> None:
-    _, crew = fake({3: 4}, turns=0, workers=1)
+def test_repeated_deaths_stop_the_run(fake: Any) -> None:
+    _, pool = fake({3: 4}, steps=0, workers=1)
 
     def kill_all() -> None:
         for _ in range(10):
-            crew.turn()
-            for worker in crew._staff:
-                worker.handle = None
+            pool.step()
+            pool.backend.alive.clear()
 
     with pytest.raises(PresageError, match="3 producers of training data in a row died"):
         kill_all()
 
 
-def test_a_dataset_that_kills_stops_the_run(fake: Any) -> None:
-    _, crew = fake({3: 40}, turns=2, workers=2)
-    crew.deadly = Task(3, 7)
+def test_a_dataset_that_kills_workers_stops_the_run(fake: Any) -> None:
+    _, pool = fake({3: 40}, steps=2, workers=2)
+    pool.backend.deadly = DatasetKey(3, 7)
 
     def work() -> None:
-        for _ in range(50):
-            crew.turn()
+        pool.steps(50)
 
-    with pytest.raises(PresageError, match="5 producers died over dataset 7 of 3 variables"):
+    with pytest.raises(PresageError, match="5 producers died while sampling dataset 7 of 3 variables"):
         work()
 
 
 def test_ranks_split_the_datasets(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Task] = []
-    make = Recipe.make
-    monkeypatch.setattr(Recipe, "make", lambda self, task: made.append(task) or make(self, task))
+    made: list[DatasetKey] = []
+    sample = DatasetSampler.sample
+    monkeypatch.setattr(DatasetSampler, "sample", lambda self, key: made.append(key) or sample(self, key))
     rows = RowsConfig(n=(10, 20))
     config = BufferConfig(producers="processes", capacity=4)
     shapes = []
     for shard in range(2):
-        buffer = Buffer(RFF, rows, config, sizes={3: 5}, seed=0)
-        buffer._start(shard, 2)
+        buffer = Buffer(RFF, rows, config, batch_sizes={3: 5}, seed=0)
+        buffer.start(shard, 2)
         for step in range(6):
-            for _ in range(20):
-                buffer._pool.turn()  # type: ignore[union-attr]
+            manual(buffer).steps(20)
             shapes.append(buffer.draw(3, step, shard, 2).x.shape)
         with pytest.raises(ConfigError, match="same part"):
             buffer.draw(3, 6, 1 - shard, 2)
         buffer.close()
         assert buffer.state()["datasets"]["3"]["inserted"] % 2 == 0
     assert max(Counter(made).values()) == 1  # no dataset is made twice
-    assert {task.number % 2 for task in made} == {0, 1}
+    assert {key.number % 2 for key in made} == {0, 1}
     assert [shape[0] for shape in shapes] == [3] * 6 + [2] * 6
     assert [shape[1] for shape in shapes[:6]] == [shape[1] for shape in shapes[6:]]  # ranks agree on the rows
 
 
 def test_after_restore_datasets_are_new(fake: Any) -> None:
-    buffer, _ = fake({3: 4}, turns=60)
+    buffer, _ = fake({3: 4}, steps=60)
     for step in range(3):
         buffer.draw(3, step)
     state = buffer.state()
     assert state["datasets"]["3"]["inserted"] == 12
-    again = Buffer(RFF, buffer.rows, buffer.config, sizes={3: 4}, seed=0)
+    again = Buffer(RFF, buffer.rows, buffer.config, batch_sizes={3: 4}, seed=0)
     again.restore(state)
-    again._start(0, 1)
-    for _ in range(60):
-        again._pool.turn()  # type: ignore[union-attr]
+    again.start()
+    manual(again).steps(60)
     again.draw(3, 3)
-    assert (again._buffers[3].oldest, again._buffers[3].inserted) == (12, 16)
+    assert (again.rings[3].oldest, again.rings[3].inserted) == (12, 16)
     again.close()
 
 
 # Processes
 
 
+def kill_workers(buffer: Buffer, count: int, killed: list[int]) -> None:
+    """Kill workers of this machine, and wait until others have taken their place."""
+    pool = buffer.pool
+    assert pool is not None
+    wait_until(lambda: len(pool.pids) == 2)
+    for pid in pool.pids[:count]:
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+    wait_until(lambda: pool.restarts >= len(killed) and not set(pool.pids) & set(killed))
+
+
 def test_processes_give_the_batches_of_inline_even_when_killed() -> None:
     killed: list[int] = []
 
     def between(buffer: Buffer, step: int) -> None:
-        crew = buffer._pool
-        assert isinstance(crew, ProcessPool)
         if step in (1, 6):
-            wait_until(lambda: len(crew.pids()) == 2)
-            for pid in crew.pids()[: 1 + (step == 6)]:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-        if killed:
-            wait_until(lambda: crew.replaced >= len(killed) and not set(crew.pids()) & set(killed))
+            kill_workers(buffer, 1 + (step == 6), killed)
 
-    assert compare_with_inline("processes", between)["replaced"] == len(killed) == 3
+    assert compare_with_inline("processes", between)["restarts"] == len(killed) == 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Threads(Domain):
-    """Says how many threads libraries may use, or fails on request."""
+    """Values hold the number of threads that libraries may use; or it fails."""
 
     fail: bool = False
 
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         if self.fail:
-            raise RuntimeError("the cells are off")
+            raise RuntimeError("broken on purpose")
         x = np.full((n, d), float(os.environ["OMP_NUM_THREADS"]))
         x[0] = 3.0
         return {"x": x, "interventions": np.zeros((n, d), dtype=bool), "graph": np.zeros((d, d), dtype=np.int8)}
@@ -300,15 +317,11 @@ class Threads(Domain):
 
 def test_producers_use_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with _single_threaded():
-        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
-    assert os.environ["OMP_NUM_THREADS"] == "2"
-    assert "MKL_NUM_THREADS" not in os.environ
-    with Buffer(Threads(), ROWS, BufferConfig(producers="processes"), sizes={2: 1}, seed=0) as buffer:
+    with Buffer(Threads(), ROWS, BufferConfig(producers="processes"), batch_sizes={2: 1}, seed=0) as buffer:
         buffer.draw(2, 0)
-        assert buffer._buffers[2].x[0, 1, 0] == 1.0
-        pids = buffer._pool.pids()  # type: ignore[union-attr]
+        assert buffer.rings[2].x[0, 1, 0] == 1.0
+        assert buffer.pool is not None
+        pids = buffer.pool.pids
     assert len(pids) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
@@ -317,19 +330,19 @@ def test_producers_use_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_failing_domain_is_reported() -> None:
     config = BufferConfig(producers="processes")
     with (
-        Buffer(Threads(fail=True), ROWS, config, sizes={2: 1}, seed=0) as buffer,
-        pytest.raises(PresageError, match="the cells are off"),
+        Buffer(Threads(fail=True), ROWS, config, batch_sizes={2: 1}, seed=0) as buffer,
+        pytest.raises(PresageError, match="broken on purpose"),
     ):
         buffer.draw(2, 0)
 
 
-def test_a_domain_that_cannot_travel_is_refused() -> None:
+def test_a_domain_that_cannot_be_pickled_is_refused() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Local(Domain):
         def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
             return {}
 
-    buffer = Buffer(Local(), ROWS, BufferConfig(producers="processes"), sizes={2: 1}, seed=0)
+    buffer = Buffer(Local(), ROWS, BufferConfig(producers="processes"), batch_sizes={2: 1}, seed=0)
     with pytest.raises(ConfigError, match="cannot be sent to other processes"):
         buffer.draw(2, 0)
 
@@ -339,16 +352,15 @@ import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background was started with Ctrl-C ignored
 import sys, time
 from presage.data.buffer import Buffer, BufferConfig, RowsConfig
-from presage.data.ray_producers import RayPool
 from presage.domain.catalog import _scm
 
 def main():
     config = BufferConfig(producers="processes", workers=2)
-    buffer = Buffer(_scm("linear", frozenset()), RowsConfig(n=(20, 20)), config, sizes={3: 2}, seed=0)
+    buffer = Buffer(_scm("linear", frozenset()), RowsConfig(n=(20, 20)), config, batch_sizes={3: 2}, seed=0)
     buffer.draw(3, 0)
-    while len(buffer._pool.pids()) < 2:
+    while len(buffer.pool.pids) < 2:
         time.sleep(0.01)
-    print(*buffer._pool.pids(), flush=True)
+    print(*buffer.pool.pids, flush=True)
     if sys.argv[1] != "leave":
         time.sleep(60)
 
@@ -397,20 +409,19 @@ def _running(pid: int) -> bool:
 def test_ray_gives_the_batches_of_inline_even_when_killed() -> None:
     ray = pytest.importorskip("ray")
 
-    def between(buffer: Buffer, step: int) -> None:
-        crew = buffer._pool
-        assert crew is not None
-        if step == 2:
-            ray.kill(crew._staff[0].handle)
-            wait_until(lambda: crew.replaced == 1 or settled(buffer))
+    killed: list[int] = []
 
-    assert compare_with_inline("ray", between)["replaced"] == 1
+    def between(buffer: Buffer, step: int) -> None:
+        if step == 2:
+            kill_workers(buffer, 1, killed)
+
+    assert compare_with_inline("ray", between)["restarts"] == len(killed) == 1
     assert not ray.is_initialized()
 
 
 def test_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    buffer = Buffer(RFF, ROWS, BufferConfig(producers="ray"), sizes=SIZES, seed=0)
+    buffer = Buffer(RFF, ROWS, BufferConfig(producers="ray"), batch_sizes=BATCH_SIZES, seed=0)
     with pytest.raises(MissingExtraError, match=r"presage\[ray\]"):
         buffer.draw(4, 0)
     buffer.close()
@@ -424,7 +435,7 @@ def test_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         (False, None, [{"num_cpus": 64, "include_dashboard": False, "log_to_driver": False}]),
     ],
 )
-def test_ray_joins_what_is_there(
+def test_ray_joins_a_running_cluster(
     running: bool, address: str | None, started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Any] = []
@@ -441,17 +452,15 @@ def test_ray_joins_what_is_there(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     if address is not None:
         monkeypatch.setenv("RAY_ADDRESS", address)
-    recipe = Recipe(domain=RFF, seed=0, stream=Stream.TRAIN, observational=6, interventional=2)
-    crew = RayPool(recipe, 64, changed=threading.Condition(), next_task=lambda: None, deliver=lambda *_: None)
-    crew.close()
+    backend = RayBackend(SAMPLER, 64)
+    backend.close()
     assert calls == started
-    assert len(ends) == len(started)  # what was running before stays
+    assert len(ends) == len(started)  # a cluster that was running before stays
 
 
-def test_stored_is_what_producers_send() -> None:
-    recipe = Recipe(domain=RFF, seed=0, stream=Stream.TRAIN, observational=6, interventional=2)
-    stored = recipe.make(Task(3, 7))
-    assert isinstance(stored, Stored)
+def test_a_stored_dataset_has_few_bytes() -> None:
+    stored = SAMPLER.sample(DatasetKey(3, 7))
+    assert isinstance(stored, StoredDataset)
     assert [array.shape for array in stored] == [(8, 3), (2, 3), (3, 3)]
     assert [array.dtype for array in stored] == [np.float32, bool, np.int8]
     assert stored.u.sum() == 2

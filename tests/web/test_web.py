@@ -212,6 +212,15 @@ def test_runs_are_concurrent_and_can_be_cancelled() -> None:
     runner.close()
 
 
+def test_a_run_that_takes_too_much_memory_fails_with_a_sentence() -> None:
+    runner = Runner(places=1, target=slow_worker, memory_limit=300 << 20)
+    jobs = [runner.submit({"do": do}) for do in ("allocate", "again")]
+    until(lambda: all(job.over for job in jobs))
+    assert "ran out of memory" in jobs[0].error
+    assert jobs[1].result == "again"
+    runner.close()
+
+
 def test_the_worker_answers_like_discover_and_says_how_far_it_is(model) -> None:
     from presage.web.worker import answer
 

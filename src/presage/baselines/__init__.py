@@ -1,7 +1,7 @@
 """Other algorithms behind one interface, each in a process and, where needed, an environment of its own."""
 
-from presage.baselines.api import Answer, Baseline, Problem
+from presage.baselines.api import Baseline, Estimate, Problem
 from presage.baselines.registry import BASELINES, get_baseline
 from presage.baselines.run import Outcome, run_isolated
 
-__all__ = ["BASELINES", "Answer", "Baseline", "Outcome", "Problem", "get_baseline", "run_isolated"]
+__all__ = ["BASELINES", "Baseline", "Estimate", "Outcome", "Problem", "get_baseline", "run_isolated"]

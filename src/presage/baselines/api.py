@@ -1,4 +1,4 @@
-"""What a baseline is: `fit(Dataset) -> Answer`, described by a manifest.
+"""What a baseline is: `fit(Dataset) -> Estimate`, described by a manifest.
 
 This module and the adapters are also imported in the foreign environments of the peers: NumPy is all they may need.
 """
@@ -17,14 +17,14 @@ from presage.errors import ConfigError, InternalError
 from presage.rng import Stream, generator
 from presage.types import Dataset
 
-__all__ = ["Answer", "AnswerKind", "Baseline", "Problem"]
+__all__ = ["Baseline", "Estimate", "EstimateKind", "Problem"]
 
-AnswerKind = Literal["probabilities", "graph", "cpdag"]
+EstimateKind = Literal["probabilities", "graph", "cpdag"]
 Selection = Literal["likelihood", "truth"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Answer:
+class Estimate:
     """What a method says about a dataset.
 
     matrix: [d, d] between 0 and 1, row causes column. kind: "probabilities"; "graph" for one directed graph; "cpdag"
@@ -34,7 +34,7 @@ class Answer:
     """
 
     matrix: np.ndarray
-    kind: AnswerKind
+    kind: EstimateKind
     score: float | None = None
     note: str = ""
 
@@ -80,7 +80,7 @@ class Problem:
     @property
     def d(self) -> int:
         """Number of variables."""
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     def regular(self, scale: float = 1e-2) -> np.ndarray:
         """Values with an invertible covariance: small noise on counts and on constant columns, as in the paper."""
@@ -125,7 +125,6 @@ class Baseline:
     isolated: bool = True
     """Whether the benchmark gives it a process of its own and a time limit; our own networks need neither."""
     point_estimate: bool = True
-    in_paper: bool = False
     seeded: bool = False
     """Whether two seeds give two answers."""
 
@@ -138,12 +137,13 @@ class Baseline:
             raise ConfigError(f"{self.name} has no setting {unknown[0]!r}; it has: {known}")
         return {**self.defaults, **changes}
 
-    def function(self) -> Callable[..., Answer]:
+    def function(self) -> Callable[..., Estimate]:
         """The adapter."""
         module, _, name = self.entry.partition(":")
-        return getattr(importlib.import_module(f"presage.baselines.methods.{module}"), name)
+        adapter: Callable[..., Estimate] = getattr(importlib.import_module(f"presage.baselines.methods.{module}"), name)
+        return adapter
 
-    def fit(self, data: Dataset, *, seed: int = 0, **settings: Any) -> Answer:
+    def fit(self, data: Dataset, *, seed: int = 0, **settings: Any) -> Estimate:
         """Run the method here and now, in this process and environment."""
         if not self.interventions and data.interventions.any():
             data = Dataset(x=data.x, missing=data.missing, names=data.names, kind=data.kind, graph=data.graph)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from presage.baselines.api import AnswerKind
+from presage.baselines.api import EstimateKind
 from presage.metrics.structure import orient_favourably
 from presage.rng import Stream, generator
 from presage.types import Dataset
@@ -24,7 +24,7 @@ def resamples(data: Dataset, k: int, *, seed: int) -> Iterator[Dataset]:
         yield data.take(np.sort(rows))
 
 
-def edge_probabilities(matrices: np.ndarray, kind: AnswerKind, true_graph: np.ndarray | None = None) -> np.ndarray:
+def edge_probabilities(matrices: np.ndarray, kind: EstimateKind, true_graph: np.ndarray | None = None) -> np.ndarray:
     """The share of answers [k, d, d] that hold each edge: [d, d].
 
     Equivalence classes are oriented beside the truth one by one, as for a single answer; without a truth an undirected
@@ -40,4 +40,4 @@ def edge_probabilities(matrices: np.ndarray, kind: AnswerKind, true_graph: np.nd
             matrices = matrices - 0.5 * both
         else:
             matrices = np.stack([orient_favourably(true_graph, matrix) for matrix in matrices]).astype(np.float64)
-    return matrices.mean(axis=0)
+    return np.asarray(matrices.mean(axis=0))

@@ -1,4 +1,4 @@
-"""Fit a method and note what it took: in a child process, or right here for methods of our own."""
+"""Fit a method and measure its time, in a child process or in this one."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from presage.baselines.api import Baseline
 from presage.baselines.bootstrap import resamples
 from presage.types import Dataset
 
-__all__ = ["fit_and_note"]
+__all__ = ["fit_and_time"]
 
 
-def fit_and_note(
+def fit_and_time(
     baseline: Baseline, data: Dataset, settings: Mapping[str, Any], *, seed: int, bootstrap: int
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """What was noted (plain data), and the answers [k, d, d]: one per resample, or one without bootstrap."""
-    baseline.function()  # a library that is not there must fail before the clock starts
+    """Facts about the run (JSON data), and the estimates [k, d, d]: one per resample, or one without bootstrap."""
+    baseline.function()  # a missing library must fail before the clock starts
     started, started_cpu = time.monotonic(), time.process_time()
-    answers = [
-        baseline.fit(rows, seed=seed + number, **settings)
-        for number, rows in enumerate(resamples(data, bootstrap, seed=seed) if bootstrap else [data])
+    estimates = [
+        baseline.fit(sample, seed=seed + number, **settings)
+        for number, sample in enumerate(resamples(data, bootstrap, seed=seed) if bootstrap else [data])
     ]
     meta = {
         "status": "ok",
-        "kind": answers[0].kind,
-        "scores": [answer.score for answer in answers],
+        "kind": estimates[0].kind,
+        "scores": [estimate.score for estimate in estimates],
         "seconds": time.monotonic() - started,
         "cpu_seconds": time.process_time() - started_cpu,
-        "note": answers[0].note,
+        "note": estimates[0].note,
         "message": "",
     }
-    return meta, np.stack([answer.matrix for answer in answers])
+    return meta, np.stack([estimate.matrix for estimate in estimates])

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from presage.baselines.api import Answer
+from presage.baselines.api import Estimate
 from presage.graphs.ops import project_to_dag
 
 __all__ = ["cpdag_row_to_column", "from_endpoints", "graph_row_to_column", "probabilities", "weights_child_by_parent"]
 
 
-def from_endpoints(marks: np.ndarray, note: str = "") -> Answer:
+def from_endpoints(marks: np.ndarray, note: str = "") -> Estimate:
     """causal-learn: marks[i, j] is the mark at i of the edge between i and j: -1 a tail, 1 an arrowhead, 0 no edge.
 
     i -> j has a tail at i and a head at j. An edge with two heads is a conflict of PC, with two tails it is
@@ -22,29 +22,29 @@ def from_endpoints(marks: np.ndarray, note: str = "") -> Answer:
     edge = (marks != 0) & (marks.T != 0)
     directed = (marks == -1) & (marks.T == 1)
     loose = edge & (marks == marks.T)
-    return Answer(matrix=directed | loose, kind="cpdag", note=note)
+    return Estimate(matrix=directed | loose, kind="cpdag", note=note)
 
 
-def cpdag_row_to_column(matrix: np.ndarray, note: str = "") -> Answer:
+def cpdag_row_to_column(matrix: np.ndarray, note: str = "") -> Estimate:
     """gies and our own permutation searches: row causes column already, both entries set where undirected."""
-    return Answer(matrix=np.asarray(matrix) != 0, kind="cpdag", note=note)
+    return Estimate(matrix=np.asarray(matrix) != 0, kind="cpdag", note=note)
 
 
 def graph_row_to_column(
     weights: np.ndarray, threshold: float = 0.0, *, score: float | None = None, note: str = ""
-) -> Answer:
+) -> Estimate:
     """gcastle, dagma, sdcd and our own: |weights[i, j]| above the threshold means i -> j."""
-    return Answer(matrix=np.abs(np.asarray(weights)) > threshold, kind="graph", score=score, note=note)
+    return Estimate(matrix=np.abs(np.asarray(weights)) > threshold, kind="graph", score=score, note=note)
 
 
-def weights_child_by_parent(weights: np.ndarray, threshold: float = 0.0, note: str = "") -> Answer:
+def weights_child_by_parent(weights: np.ndarray, threshold: float = 0.0, note: str = "") -> Estimate:
     """lingam: weights[child, parent]. Turned round; a matrix that is not acyclic keeps its strongest edges."""
     size = np.abs(np.asarray(weights)).T
-    return Answer(matrix=project_to_dag(size, threshold), kind="graph", note=note)
+    return Estimate(matrix=project_to_dag(size, threshold), kind="graph", note=note)
 
 
-def probabilities(samples: np.ndarray, *, score: float | None = None, note: str = "") -> Answer:
+def probabilities(samples: np.ndarray, *, score: float | None = None, note: str = "") -> Estimate:
     """dibs: the share of sampled graphs [k, d, d] (row causes column) that hold an edge."""
-    return Answer(
+    return Estimate(
         matrix=np.asarray(samples, dtype=np.float64).mean(axis=0), kind="probabilities", score=score, note=note
     )

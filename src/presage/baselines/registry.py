@@ -37,7 +37,6 @@ _ALL = (
         entry="causal_learn:ges",
         reference="Chickering (2003), Optimal structure identification with greedy search",
         extra="baselines",
-        in_paper=True,
     ),
     Baseline(
         name="lingam",
@@ -45,7 +44,6 @@ _ALL = (
         entry="ica_lingam:lingam",
         reference="Shimizu et al. (2006), A linear non-Gaussian acyclic model for causal discovery",
         defaults={"threshold": 0.0},
-        in_paper=True,
         seeded=True,
     ),
     Baseline(
@@ -65,7 +63,6 @@ _ALL = (
         defaults={"alpha": 1e-2, "test": "fisherz"},
         grid={"alpha": (1e-2, 1e-3, 1e-4), "test": ("fisherz", "hsic")},
         selection="truth",
-        in_paper=True,
     ),
     Baseline(
         name="grasp",
@@ -93,7 +90,6 @@ _ALL = (
         defaults={"threshold": 0.3, "hidden": 64, "epochs": 300, "standardize": True, "holdout": False},
         grid={"threshold": (0.1, 0.2, 0.3), "hidden": (16, 64)},
         selection="likelihood",
-        in_paper=True,
         seeded=True,
     ),
     Baseline(
@@ -120,7 +116,6 @@ _ALL = (
         defaults={"hidden": 16, "neighbours": 0.5, "cutoff": 1e-3, "sparsity": 0.01, "steps": 6000, "holdout": False},
         grid={"neighbours": (0.5, 2.0), "hidden": (8, 32), "cutoff": (1e-3, 1e-5)},
         selection="likelihood",
-        in_paper=True,
         seeded=True,
     ),
     Baseline(
@@ -130,7 +125,6 @@ _ALL = (
         reference="Hauser, Buehlmann (2012), Characterization and greedy learning of interventional Markov equivalence",
         extra="baselines",
         interventions=True,
-        in_paper=True,
     ),
     Baseline(
         name="igsp",
@@ -141,7 +135,6 @@ _ALL = (
         defaults={"alpha": 1e-3, "alpha_invariance": 1e-3, "depth": 6, "starts": 20, "test": "gaussian"},
         grid={"alpha": (1e-2, 1e-3, 1e-4), "test": ("gaussian", "hsic")},
         selection="truth",
-        in_paper=True,
         seeded=True,
     ),
     Baseline(
@@ -153,7 +146,6 @@ _ALL = (
         defaults={"hidden": 16, "sparsity": 0.02, "steps": 6000, "holdout": False},
         grid={"sparsity": (1e-2, 1e-1, 1.0), "hidden": (8, 32)},
         selection="likelihood",
-        in_paper=True,
         seeded=True,
     ),
     Baseline(
@@ -191,7 +183,6 @@ _ALL = (
         },
         selection="likelihood",
         point_estimate=False,
-        in_paper=True,
         seeded=True,
     ),
     Baseline(
@@ -203,7 +194,6 @@ _ALL = (
         defaults={"model": "scm"},
         isolated=False,
         point_estimate=False,
-        in_paper=True,
     ),
 )
 

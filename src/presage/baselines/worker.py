@@ -1,7 +1,7 @@
-"""The child's side of a run. Started as a script by whatever Python the method's environment has.
+"""Child side of a run, started as a script by the Python of the method's environment.
 
-It finds Presage beside itself without putting that folder on the path: in an installed Presage the folder also holds
-the packages of our own environment, which must not leak into the peers'.
+It loads Presage from its own folder without putting that folder on the path: in an installed Presage the folder also
+holds the packages of our own environment, which must not be visible to methods with environments of their own.
 """
 
 from __future__ import annotations
@@ -10,30 +10,8 @@ import importlib.util
 import json
 import os
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
-
-
-def _follow_parent() -> None:
-    """End with the process that asked: were it killed, nobody would wait for the answer or stop this."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _limit_cpu(seconds: float) -> None:
-    """Let the system end this process once it has used that much processor time."""
-    import resource
-
-    used = int(time.process_time())
-    resource.setrlimit(resource.RLIMIT_CPU, (used + max(1, round(seconds)), resource.RLIM_INFINITY))
 
 
 def _load_presage() -> None:
@@ -43,7 +21,7 @@ def _load_presage() -> None:
         "presage", root / "__init__.py", submodule_search_locations=[str(root)]
     )
     if spec is None or spec.loader is None:
-        raise SystemExit("Presage was not found beside its worker")
+        raise SystemExit("Presage was not found in the folder of its worker script")
     module = importlib.util.module_from_spec(spec)
     sys.modules["presage"] = module
     spec.loader.exec_module(module)
@@ -52,13 +30,11 @@ def _load_presage() -> None:
 def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
     import numpy as np
 
-    from presage.baselines.fitting import fit_and_note
+    from presage.baselines.fitting import fit_and_time
     from presage.baselines.registry import get_baseline
     from presage.types import Dataset
 
     request = json.loads((folder / "request.json").read_text())
-    if request["cpu_limit"]:
-        _limit_cpu(request["cpu_limit"])
     with np.load(folder / "data.npz", allow_pickle=False) as file:
         data = Dataset(
             x=file["x"],
@@ -67,7 +43,7 @@ def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
             names=tuple(request["names"]),
             kind=request["kind"],
         )
-    return fit_and_note(
+    return fit_and_time(
         get_baseline(request["method"]),
         data,
         request["settings"],
@@ -77,13 +53,14 @@ def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
 
 
 def main(folder: Path) -> None:
-    """Answer the request in `folder`; an error on purpose of ours is one line, any other a traceback in the log."""
-    _follow_parent()
+    """Run the request in `folder`; our own errors become an outcome, any other is a traceback in the log."""
     _load_presage()
     import numpy as np
 
     from presage.errors import PresageError
+    from presage.processes import end_with_parent
 
+    end_with_parent()
     parts: dict[str, Any] = {}
     try:
         meta, parts["matrices"] = _fit(folder)
@@ -93,7 +70,7 @@ def main(folder: Path) -> None:
         meta = {"status": status, "kind": "graph", "scores": [], "note": "", "message": str(error)}
         meta |= {"seconds": 0.0, "cpu_seconds": 0.0}
     np.savez(folder / "partial.npz", meta=np.array(json.dumps(meta)), **parts)
-    os.replace(folder / "partial.npz", folder / "answer.npz")
+    os.replace(folder / "partial.npz", folder / "outcome.npz")
 
 
 if __name__ == "__main__":

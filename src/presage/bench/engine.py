@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from presage.baselines.registry import get_baseline
-from presage.baselines.run import Clock, Outcome, run_here, run_isolated
+from presage.baselines.run import Outcome, run_here, run_isolated
 from presage.bench.instances import instance
 from presage.bench.store import Store
 from presage.bench.tasks import Task, task_key
 from presage.errors import ConfigError, require_extra
+from presage.processes import ProcessLimits
 
 __all__ = ["ENGINES", "Limits", "Record", "run_tasks"]
 
@@ -25,21 +26,19 @@ ENGINES = ("processes", "ray")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """time_limit: seconds per task, by `clock`. jobs: tasks at a time. retry: run again what crashed before."""
+class RunOptions:
+    """limits: of each run. jobs: runs at a time. retry: repeat runs that crashed."""
 
-    time_limit: float = 3600.0
+    limits: ProcessLimits = ProcessLimits(seconds=3600.0)
     jobs: int = 1
     retry: bool = False
-    clock: Clock = "wall"
+    engine: Engine = "processes"
 
     def __post_init__(self) -> None:
-        if self.time_limit <= 0.0:
-            raise ConfigError(f"the time limit must be above 0 seconds, not {self.time_limit!r}")
-        if self.clock not in ("wall", "cpu"):
-            raise ConfigError(f"the clock must be 'wall' or 'cpu', not {self.clock!r}")
         if self.jobs < 1:
             raise ConfigError(f"the number of jobs must be at least 1, not {self.jobs!r}")
+        if self.engine not in ENGINES:
+            raise ConfigError(f"there is no engine {self.engine!r}; choose one of: {', '.join(ENGINES)}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -25,17 +25,17 @@ class FreshBatches:
         domain: Domain,
         rows: RowsConfig,
         *,
-        sizes: Mapping[int, int],
+        batch_sizes: Mapping[int, int],
         seed: int,
         stream: Stream = Stream.TRAIN,
     ) -> None:
-        self.domain, self.rows, self.sizes = domain, rows, dict(sizes)
+        self.domain, self.rows, self.batch_sizes = domain, rows, dict(batch_sizes)
         self.seed, self.stream = check_seed(seed), stream
 
     def draw(self, d: int, step: int, shard: int = 0, shards: int = 1) -> TrainBatch:
         """The batch of a training step, or the part of one data-parallel process."""
         n, n_interventional, _ = self.rows.draw(self._generator(d, step), d)
-        positions = np.array_split(np.arange(self.sizes[d]), shards)[shard]
+        positions = np.array_split(np.arange(self.batch_sizes[d]), shards)[shard]
         drawn = [
             self.domain.draw(self._generator(d, step, int(at)), d=d, n=n, n_interventional=n_interventional)
             for at in positions

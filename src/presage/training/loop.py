@@ -75,11 +75,11 @@ class Trainer:
         self.updater = Updater(self.network, config.optim, self.network.io_layers())
         self.averaged = averaged_network(self.network, config.optim.ema_half_life)
         self.dual = Dual(config.dual)
-        sizes = config.batch_sizes()
+        sizes, rows, seed = config.batch_sizes(), config.rows, self._seed
         self.buffer: Buffer | FreshBatches = (
-            Buffer(config.domain, config.rows, config.buffer, sizes=sizes, seed=self._seed, stream=Stream.TRAIN)
+            Buffer(config.domain, rows, config.buffer, batch_sizes=sizes, seed=seed, stream=Stream.TRAIN)
             if config.buffer.capacity
-            else FreshBatches(config.domain, config.rows, sizes=sizes, seed=self._seed)
+            else FreshBatches(config.domain, rows, batch_sizes=sizes, seed=seed)
         )
         self.sums: dict[str, float] = {}
         self.stopping = False

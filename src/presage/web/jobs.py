@@ -1,29 +1,29 @@
-"""Runs: each in a process of its own, so that the page never waits and cancelling is immediate."""
+"""Jobs of the page: each runs in a child process, so that the page never waits and cancelling is immediate."""
 
 from __future__ import annotations
 
-import multiprocessing
 import queue
 import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from presage.processes import ChildProcess, ProcessFailure, ProcessLimits
 from presage.web import worker
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from multiprocessing.context import SpawnProcess
 
     from presage.inference.result import Result
 
 __all__ = ["Job", "Runner"]
 
 Status = Literal["waiting", "running", "done", "failed", "cancelled"]
+_MEMORY_SHARE = 0.8  # of the machine, for one job: the page itself must survive
 
 
 class Job:
-    """One run: what it is doing, and its result or the sentence that says why there is none."""
+    """One job: its progress, and its result or an error message."""
 
     def __init__(self, task: dict[str, Any]) -> None:
         self.task: dict[str, Any] | None = task
@@ -32,50 +32,63 @@ class Job:
         self.share = 0.0
         self.result: Result | None = None
         self.pending: Any = None
-        """What whoever asked for the run wants to find again when it is over."""
+        """Data of the caller, kept until the job is over."""
         self.error = ""
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         self.took = 0.0
         self._lock = threading.Lock()
-        self._stop: Callable[[], None] | None = None
+        self._kill: Callable[[], None] | None = None
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the job has ended."""
         return self.status in ("done", "failed", "cancelled")
 
     @property
     def seconds(self) -> float:
-        """How long it has been going on, or took."""
-        return self.took if self.over else time.monotonic() - self.begun
+        """Duration so far, or in total."""
+        return self.took if self.over else time.monotonic() - self.started
 
     def cancel(self) -> None:
-        """Stop at once, whatever it is doing."""
-        if self._finish("cancelled") and self._stop is not None:
-            self._stop()
+        """Stop at once."""
+        if self._finish("cancelled") and self._kill is not None:
+            self._kill()
 
-    def _start(self, stop: Callable[[], None]) -> bool:
+    def _start(self, kill: Callable[[], None]) -> bool:
         with self._lock:
             if self.over:
                 return False
-            self.status, self._stop = "running", stop
+            self.status, self._kill = "running", kill
             return True
 
     def _finish(self, status: Status, *, result: Result | None = None, error: str = "") -> bool:
         with self._lock:
             if self.over:
                 return False
-            self.took = time.monotonic() - self.begun
+            self.took = time.monotonic() - self.started
             self.result, self.error, self.status, self.task = result, error, status, None
             return True
 
 
 class Runner:
-    """A few places for runs; further ones wait their turn. Processes are kept for the next run, or ended by cancel."""
+    """Runs a few jobs at a time; further ones wait. A process is reused for the next job unless its job was cancelled."""
 
-    def __init__(self, places: int = 2, target: Callable[[Connection], None] = worker.main, warm: bool = False) -> None:
-        """places: runs at a time. warm: start the first process now, so that the first run need not wait for it."""
+    def __init__(
+        self,
+        places: int = 2,
+        target: Callable[[Connection], None] = worker.main,
+        *,
+        warm: bool = False,
+        memory_limit: float | None = None,
+    ) -> None:
+        """places: jobs at a time. warm: start the first process now, so that the first job need not wait for it.
+
+        memory_limit: bytes for one job, 80 % of the machine's memory by default.
+        """
+        import psutil
+
         self._target = target
+        self._limits = ProcessLimits(memory=memory_limit or _MEMORY_SHARE * psutil.virtual_memory().total)
         self._queue: queue.Queue[Job | None] = queue.Queue()
         self._threads = [
             threading.Thread(target=self._serve, args=(warm and k == 0,), daemon=True) for k in range(places)
@@ -84,53 +97,38 @@ class Runner:
             thread.start()
 
     def submit(self, task: dict[str, Any]) -> Job:
-        """Start a run as soon as there is a place."""
+        """Queue a job."""
         job = Job(task)
         self._queue.put(job)
         return job
 
     def close(self) -> None:
-        """End all processes once their runs are over."""
+        """Stop all processes once their jobs are over."""
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
             thread.join(timeout=5.0)
 
     def _serve(self, warm: bool) -> None:
-        process: SpawnProcess | None = None
-        pipe: Connection | None = None
-        if warm:
-            process, pipe = self._spawn()
+        child = ChildProcess.call(self._target) if warm else None
         while (job := self._queue.get()) is not None:
             if job.over:
                 continue
-            if process is None or pipe is None or not process.is_alive():
-                process, pipe = self._spawn()
-            if job._start(process.terminate) and not self._follow(job, pipe):
-                process.terminate()
-                process.join(timeout=5.0)
-                process = None
-        if process is not None and pipe is not None:
-            pipe.close()
-            process.join(timeout=2.0)
-            process.terminate()
+            if child is None or not child.is_alive():
+                child = ChildProcess.call(self._target)
+            if job._start(child.kill) and not self._follow(job, child):
+                child.stop()
+                child = None
+        if child is not None:
+            child.stop()
 
-    def _spawn(self) -> tuple[SpawnProcess, Connection]:
-        context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads in mid-air
-        ours, theirs = context.Pipe()
-        process = context.Process(target=self._target, args=(theirs,), daemon=True)
-        process.start()
-        theirs.close()
-        return process, ours
-
-    @staticmethod
-    def _follow(job: Job, pipe: Connection) -> bool:
-        """Pass messages on until the run is over; whether the process can take another one."""
+    def _follow(self, job: Job, child: ChildProcess) -> bool:
+        """Pass messages on until the job is over; whether the process can take another one."""
         job.stage = "starting"
         try:
-            pipe.send(job.task)
+            child.send(job.task)
             while not job.over:
-                kind, *rest = pipe.recv()
+                kind, *rest = child.receive(self._limits)
                 if kind == "stage":
                     job.stage, job.share = rest
                 elif kind == "done":
@@ -138,8 +136,10 @@ class Runner:
                 else:
                     job._finish("failed", error=rest[0])
             return job.status != "cancelled"
-        except (EOFError, OSError):
-            job._finish("failed", error="the run stopped unexpectedly, perhaps for want of memory; try fewer rows")
+        except (ProcessFailure, OSError) as failure:
+            out_of_memory = isinstance(failure, ProcessFailure) and failure.status == "memory"
+            how = "ran out of memory" if out_of_memory else "stopped unexpectedly, perhaps for lack of memory"
+            job._finish("failed", error=f"the run {how}; try fewer rows or variables")
             return False
         finally:
-            job._stop = None
+            job._kill = None

@@ -1,4 +1,4 @@
-"""The other side of a run: a process that answers one question after the other and says how far it is."""
+"""The child process of a job: it runs `discover` for one task after the other and reports progress."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "main", "watched"]
 
-Say = Callable[[str, float], None]
+Report = Callable[[str, float], None]
 
 
 def main(pipe: Connection) -> None:
-    """Answer tasks from the pipe until it closes, by ("stage", text, share), ("done", result) or ("failed", text)."""
-    import signal
-
+    """Run tasks from the pipe until it closes; send ("stage", text, share), ("done", result) or ("failed", text)."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the server, which then stops us
     torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # leave something for the page itself
     while True:
         try:
@@ -40,23 +37,23 @@ def main(pipe: Connection) -> None:
             pipe.send(("failed", "the data does not fit into this machine's memory; use fewer rows or variables"))
 
 
-def answer(task: dict[str, Any], say: Say) -> Any:
-    """`discover` with reports on its way: task holds inputs, model, counts."""
-    say("loading the model", 0.0)
+def answer(task: dict[str, Any], report: Report) -> Any:
+    """`discover` with progress reports. task: inputs, model, counts."""
+    report("loading the model", 0.0)
     from presage.inference.discovery import discover
     from presage.inference.hub import load_model
 
     model = load_model(task["model"])
-    say("reading the table", 0.05)
-    with watched(model, lambda share: say("the network reads the data", 0.1 + 0.9 * share)):
+    report("reading the table", 0.05)
+    with watched(model, lambda share: report("the network reads the data", 0.1 + 0.9 * share)):
         return discover(task["inputs"], model=model, counts=task["counts"])
 
 
 @contextmanager
-def watched(model: Model, tell: Callable[[float], None]) -> Iterator[None]:
-    """Report the share of the network's norms that have worked, in steps of at least two percent.
+def watched(model: Model, report: Callable[[float], None]) -> Iterator[None]:
+    """Report the share of the network's layer norms that have run, in steps of at least two percent.
 
-    Norms stand before every part of both networks and are always called as modules, which not all layers are.
+    Every block of both networks begins with a norm, and norms are always called as modules, which not all layers are.
     """
     from torch.nn import LayerNorm
 
@@ -70,7 +67,7 @@ def watched(model: Model, tell: Callable[[float], None]) -> Iterator[None]:
         share = 1.0 - len(waiting) / max(len(layers), 1)
         if share >= last + 0.02:
             last = share
-            tell(share)
+            report(share)
 
     hooks = [layer.register_forward_hook(note) for layer in layers]
     try:

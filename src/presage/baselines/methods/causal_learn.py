@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.orientation import cpdag_row_to_column, from_endpoints, weights_child_by_parent
 from presage.errors import require_extra
 
@@ -44,7 +44,7 @@ def _seeded(problem: Problem) -> Iterator[None]:
         np.random.set_state(states[1])  # noqa: NPY002
 
 
-def _trivial(problem: Problem) -> Answer | None:
+def _trivial(problem: Problem) -> Estimate | None:
     """One variable has one answer, and the package none."""
     return cpdag_row_to_column(np.zeros((1, 1))) if problem.d == 1 else None
 
@@ -68,7 +68,7 @@ def _register_hsic() -> None:
     package.register_ci_test("hsic", Hsic)
 
 
-def pc(problem: Problem, *, alpha: float, test: str) -> Answer:
+def pc(problem: Problem, *, alpha: float, test: str) -> Estimate:
     """PC with Fisher's z test ("fisherz"), the kernel test ("kci") or HSIC-gamma ("hsic")."""
     if (answer := _trivial(problem)) is not None:
         return answer
@@ -80,7 +80,7 @@ def pc(problem: Problem, *, alpha: float, test: str) -> Answer:
     return from_endpoints(found.G.graph)
 
 
-def ges(problem: Problem) -> Answer:
+def ges(problem: Problem) -> Estimate:
     """Greedy equivalence search with the Gaussian BIC."""
     if (answer := _trivial(problem)) is not None:
         return answer
@@ -90,7 +90,7 @@ def ges(problem: Problem) -> Answer:
     return from_endpoints(found["G"].graph)
 
 
-def grasp(problem: Problem, *, depth: int) -> Answer:
+def grasp(problem: Problem, *, depth: int) -> Estimate:
     """Greedy relaxations of the sparsest permutation with the Gaussian BIC."""
     if (answer := _trivial(problem)) is not None:
         return answer
@@ -100,7 +100,7 @@ def grasp(problem: Problem, *, depth: int) -> Answer:
     return from_endpoints(found.graph)
 
 
-def boss(problem: Problem) -> Answer:
+def boss(problem: Problem) -> Estimate:
     """Best order score search with the Gaussian BIC."""
     if (answer := _trivial(problem)) is not None:
         return answer
@@ -110,7 +110,7 @@ def boss(problem: Problem) -> Answer:
     return from_endpoints(found.graph)
 
 
-def direct_lingam(problem: Problem, *, threshold: float) -> Answer:
+def direct_lingam(problem: Problem, *, threshold: float) -> Estimate:
     """LiNGAM by repeated search for an exogenous variable."""
     if (answer := _trivial(problem)) is not None:
         return answer

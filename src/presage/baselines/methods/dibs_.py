@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.orientation import probabilities
 
 __all__ = ["dibs"]
@@ -24,7 +24,7 @@ def dibs(
     hidden: int,
     dimensions: int | None,
     holdout: bool,
-) -> Answer:
+) -> Estimate:
     """SVGD with the BGe score ("linear") or Gaussian likelihoods with MLP means ("nonlinear"), as in the paper:
     observation noise 1, scale-free graph prior, annealing rates 1.
 

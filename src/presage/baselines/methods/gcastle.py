@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.orientation import graph_row_to_column
 
 __all__ = ["dag_gnn", "dagma", "notears"]
@@ -19,7 +19,7 @@ def _values(problem: Problem, standardize: bool) -> np.ndarray:
 
 def dag_gnn(
     problem: Problem, *, threshold: float, hidden: int, epochs: int, standardize: bool, holdout: bool
-) -> Answer:
+) -> Estimate:
     """DAG-GNN; with holdout=True it is fitted to 80% of the rows and scored by the ELBO of the others."""
     import torch
     from castle.algorithms import DAG_GNN
@@ -46,7 +46,7 @@ def dag_gnn(
     return graph_row_to_column(np.asarray(model.causal_matrix), score=score)
 
 
-def notears(problem: Problem, *, penalty: float, threshold: float, standardize: bool) -> Answer:
+def notears(problem: Problem, *, penalty: float, threshold: float, standardize: bool) -> Estimate:
     """NOTEARS with linear mechanisms."""
     from castle.algorithms import Notears
 
@@ -56,7 +56,7 @@ def notears(problem: Problem, *, penalty: float, threshold: float, standardize: 
     return graph_row_to_column(np.asarray(model.causal_matrix))
 
 
-def dagma(problem: Problem, *, penalty: float, threshold: float, standardize: bool) -> Answer:
+def dagma(problem: Problem, *, penalty: float, threshold: float, standardize: bool) -> Estimate:
     """DAGMA with linear mechanisms."""
     import contextlib
     import io

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.orientation import cpdag_row_to_column
 from presage.errors import require_extra
 
 __all__ = ["gies"]
 
 
-def gies(problem: Problem) -> Answer:
+def gies(problem: Problem) -> Estimate:
     """Greedy interventional equivalence search with the Gaussian BIC."""
     require_extra("gies", "baselines", "GIES")
     if problem.d == 1:

@@ -75,11 +75,11 @@ class HsicTests:
 
     def _residual(self, j: int, given: frozenset[int]) -> np.ndarray:
         if not given:
-            return self.x[:, j]
+            return np.asarray(self.x[:, j])
         basis = np.column_stack([np.ones(len(self.x)), *(self.bases[k] for k in sorted(given))])
         gram = basis.T @ basis
         gram[np.diag_indices_from(gram)] += RIDGE * len(basis)
-        return self.x[:, j] - basis @ np.linalg.solve(gram, basis.T @ self.x[:, j])
+        return np.asarray(self.x[:, j] - basis @ np.linalg.solve(gram, basis.T @ self.x[:, j]))
 
     def _kernel(self, j: int, given: frozenset[int]) -> _Kernel:
         return _kernel(self._residual(j, given))

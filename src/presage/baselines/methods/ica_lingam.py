@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.methods.trivial import sort_and_regress
 from presage.baselines.orientation import graph_row_to_column
 from presage.graphs.ops import is_acyclic, topological_order
@@ -18,7 +18,7 @@ from presage.graphs.ops import is_acyclic, topological_order
 __all__ = ["lingam"]
 
 
-def lingam(problem: Problem, *, threshold: float) -> Answer:
+def lingam(problem: Problem, *, threshold: float) -> Estimate:
     """Causal order by independent components, then each variable regressed on those before it (adaptive lasso, BIC)."""
     if problem.d == 1:
         return graph_row_to_column(np.zeros((1, 1)))
@@ -40,7 +40,7 @@ def _weights(x: np.ndarray, seed: int) -> np.ndarray:
     component, variable = linear_sum_assignment(1.0 / np.maximum(np.abs(unmixing), 1e-12))
     permuted = np.empty_like(unmixing)
     permuted[variable] = unmixing[component]
-    return np.eye(len(permuted)) - permuted / np.diagonal(permuted)[:, None]
+    return np.asarray(np.eye(len(permuted)) - permuted / np.diagonal(permuted)[:, None])
 
 
 def causal_order(weights: np.ndarray) -> np.ndarray:

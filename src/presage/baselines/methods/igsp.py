@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.methods.hsic import HsicTests
 from presage.baselines.orientation import graph_row_to_column
 from presage.errors import ConfigError
@@ -146,7 +146,7 @@ def _descend(tests: IndependenceTests, graph: np.ndarray, depth: int) -> np.ndar
         graph, cost = better, _cost(tests, better)
 
 
-def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int, starts: int, test: str) -> Answer:
+def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int, starts: int, test: str) -> Estimate:
     """The best of several starts: one by minimum degree, the others random."""
     if problem.d == 1:
         return graph_row_to_column(np.zeros((1, 1)))

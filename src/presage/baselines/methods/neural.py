@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.methods.pruning import neighbourhoods, prune
 from presage.baselines.orientation import graph_row_to_column
 from presage.graphs.ops import project_to_dag
@@ -41,7 +41,8 @@ class _Densities:
 
         def weights(fan_in: int, fan_out: int) -> torch.Tensor:
             scale = (2.0 / (min(fan_in, 5) + fan_out)) ** 0.5  # few of the d inputs will stay
-            return (scale * torch.randn(d, fan_in, fan_out, generator=rng)).requires_grad_()
+            drawn: torch.Tensor = scale * torch.randn(d, fan_in, fan_out, generator=rng)
+            return drawn.requires_grad_()
 
         def zeros(width: int) -> torch.Tensor:
             return torch.zeros(d, 1, width, requires_grad=True)
@@ -97,7 +98,8 @@ def _cycles(edges: torch.Tensor) -> torch.Tensor:
     import torch
 
     d = len(edges)
-    return (torch.linalg.matrix_power(torch.eye(d) + edges / d, d).diagonal().sum() / d).log()
+    trace: torch.Tensor = torch.linalg.matrix_power(torch.eye(d) + edges / d, d).diagonal().sum()
+    return (trace / d).log()
 
 
 def _fit(
@@ -141,7 +143,7 @@ def _fit(
                 last = now
             loss = loss + multiplier * cycles + 0.5 * penalty * cycles**2
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     with torch.no_grad():
         graph = project_to_dag(net.edges().numpy().astype(np.float64), 0.5)
@@ -157,7 +159,7 @@ def _all_pairs(d: int) -> np.ndarray:
     return 1.0 - np.eye(d, dtype=np.float32)
 
 
-def dcdi(problem: Problem, *, hidden: int, sparsity: float, steps: int, holdout: bool) -> Answer:
+def dcdi(problem: Problem, *, hidden: int, sparsity: float, steps: int, holdout: bool) -> Estimate:
     """DCDI with Gaussian densities and known perfect interventions."""
     graph, score = _fit(
         problem,
@@ -173,7 +175,7 @@ def dcdi(problem: Problem, *, hidden: int, sparsity: float, steps: int, holdout:
 
 def gran_dag(
     problem: Problem, *, hidden: int, neighbours: float, cutoff: float, sparsity: float, steps: int, holdout: bool
-) -> Answer:
+) -> Estimate:
     """GraN-DAG with additive Gaussian noise, preliminary neighbour selection and pruning by additive regressions."""
     allowed = neighbourhoods(problem.x, neighbours, seed=problem.seed) * _all_pairs(problem.d)
     graph, score = _fit(

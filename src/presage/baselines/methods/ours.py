@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 
 if TYPE_CHECKING:
     from presage.inference.model import Model
@@ -20,7 +20,7 @@ def _loaded(model: str) -> Model:
     return load_model(model)
 
 
-def presage_model(problem: Problem, *, model: str) -> Answer:
+def presage_model(problem: Problem, *, model: str) -> Estimate:
     """The edge probabilities of a trained network; it standardizes the measured values itself."""
     matrix = _loaded(model).probabilities(problem.raw, problem.mask if problem.mask.any() else None)
-    return Answer(matrix=matrix, kind="probabilities", note=f"model {model}")
+    return Estimate(matrix=matrix, kind="probabilities", note=f"model {model}")

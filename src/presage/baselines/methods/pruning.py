@@ -29,10 +29,10 @@ def _basis(x: np.ndarray, pieces: int = 6) -> np.ndarray:
 
     inner = np.unique(np.quantile(x, np.linspace(0.0, 1.0, pieces + 1)))
     if len(inner) < 3:
-        return (x - x.mean())[:, None]
+        return np.asarray(x - x.mean())[:, None]
     knots = np.concatenate([np.repeat(inner[0], 3), inner, np.repeat(inner[-1], 3)])
     columns = BSpline.design_matrix(np.clip(x, inner[0], inner[-1]), knots, 3).toarray()[:, 1:]
-    return columns - columns.mean(axis=0)
+    return np.asarray(columns - columns.mean(axis=0))
 
 
 def prune(x: np.ndarray, graph: np.ndarray, cutoff: float) -> np.ndarray:

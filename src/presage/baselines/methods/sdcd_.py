@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.orientation import graph_row_to_column
 
 __all__ = ["sdcd"]
 
 
-def sdcd(problem: Problem, *, epochs: int, sparsity: float) -> Answer:
+def sdcd(problem: Problem, *, epochs: int, sparsity: float) -> Estimate:
     """Stable differentiable causal discovery: two stages, spectral acyclicity; its own scores hold out 20%."""
     import torch
     from sdcd.models import SDCD

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from presage.baselines.api import Answer, Problem
+from presage.baselines.api import Estimate, Problem
 from presage.baselines.orientation import graph_row_to_column
 
 __all__ = ["empty", "r2_scores", "r2_sort", "random_graph", "sort_and_regress", "variance_sort"]
 
 
-def empty(problem: Problem) -> Answer:
+def empty(problem: Problem) -> Estimate:
     """No edges."""
     return graph_row_to_column(np.zeros((problem.d, problem.d)))
 
 
-def random_graph(problem: Problem, *, edges_per_node: float) -> Answer:
+def random_graph(problem: Problem, *, edges_per_node: float) -> Estimate:
     """A random acyclic graph with the expected number of edges."""
     d = problem.d
     share = min(1.0, 2.0 * edges_per_node / max(d - 1, 1))
@@ -47,12 +47,12 @@ def sort_and_regress(x: np.ndarray, key: np.ndarray, rng: np.random.Generator) -
     return weights
 
 
-def variance_sort(problem: Problem) -> Answer:
+def variance_sort(problem: Problem) -> Estimate:
     """Causal order by variance of the data as measured (the standardized data has none left to sort by)."""
     return graph_row_to_column(sort_and_regress(problem.x, problem.raw.var(axis=0), problem.rng))
 
 
-def r2_sort(problem: Problem) -> Answer:
+def r2_sort(problem: Problem) -> Estimate:
     """Causal order by how well each variable is predicted linearly from all others."""
     return graph_row_to_column(sort_and_regress(problem.x, r2_scores(problem.regular()), problem.rng))
 

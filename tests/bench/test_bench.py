@@ -10,7 +10,7 @@ import pytest
 
 from presage.baselines.run import Outcome
 from presage.bench import engine, figures, tasks
-from presage.bench.engine import Limits, Record, run_tasks
+from presage.bench.engine import Record, RunOptions, run_tasks
 from presage.bench.experiments import EXPERIMENTS, Method, default_settings, get_experiment
 from presage.bench.frame import tidy
 from presage.bench.grids import scaling_grid
@@ -26,10 +26,11 @@ from presage.bench.tasks import code_version, model_fingerprint, task_key
 from presage.bench.tune import candidates, tune
 from presage.cli import run as cli
 from presage.errors import ConfigError
+from presage.processes import ProcessLimits
 from presage.rng import Stream
 
 QUICK = Choice(methods=("empty", "random"), instances=2, variables=5, rows=40, columns=("linear",))
-LIMITS = Limits(time_limit=60.0)
+OPTIONS = RunOptions(limits=ProcessLimits(seconds=60.0))
 
 
 @pytest.fixture
@@ -37,11 +38,11 @@ def counted(monkeypatch):
     """Methods answered in this process, each call counted."""
     calls = []
 
-    def execute(task, limits):
+    def execute(task, options):
         data = instance(task)
         calls.append((task.label, task.instance))
         if task.method == "pc":
-            return Outcome(status="time-out", seconds=limits.time_limit, message="stopped")
+            return Outcome(status="time-out", seconds=options.limits.seconds, message="stopped")
         if task.method == "ges":
             raise ValueError("broken on purpose")
         rng = np.random.default_rng(task.instance)
@@ -190,7 +191,7 @@ def test_what_cannot_be_drawn_has_a_key_and_a_recorded_reason(tmp_path):
     task = one()
     impossible = replace(task, setting=replace(task.setting, n_interventional=10**6))
     assert task_key(impossible) not in (None, task_key(task))
-    (record,) = run_tasks([impossible], Store(folder=tmp_path), LIMITS)
+    (record,) = run_tasks([impossible], Store(folder=tmp_path), OPTIONS)
     assert record.outcome.status == "crash"
     assert "interventional" in record.outcome.message
 
@@ -225,9 +226,9 @@ def test_model_fingerprints(tmp_path):
 def test_done_work_is_not_repeated(counted, tmp_path):
     store = Store(folder=tmp_path)
     planned = plan(get_experiment("table-30"), QUICK)
-    first = list(run_tasks(planned, store, LIMITS))
+    first = list(run_tasks(planned, store, OPTIONS))
     assert len(counted) == len(planned) == 4
-    again = list(run_tasks(planned, store, LIMITS))
+    again = list(run_tasks(planned, store, OPTIONS))
     assert len(counted) == 4
     assert all(record.cached for record in again)
     pd.testing.assert_frame_equal(tidy(first), tidy(again))
@@ -236,12 +237,12 @@ def test_done_work_is_not_repeated(counted, tmp_path):
 def test_an_interrupted_run_continues_where_it_stopped(counted, tmp_path):
     store = Store(folder=tmp_path)
     planned = plan(get_experiment("table-30"), QUICK)
-    running = run_tasks(planned, store, LIMITS)
+    running = run_tasks(planned, store, OPTIONS)
     next(running)
     running.close()
     done = len(counted)
     assert 1 <= done < 4
-    list(run_tasks(planned, store, LIMITS))
+    list(run_tasks(planned, store, OPTIONS))
     assert len(counted) == 4
 
 
@@ -253,7 +254,7 @@ def test_a_half_written_result_is_not_taken_for_one(counted, tmp_path):
     folder.mkdir(parents=True)
     (folder / f".{key}.npz.x1y2").write_bytes(b"half")  # what a kill leaves behind
     assert store.load(key) is None
-    list(run_tasks(planned, store, LIMITS))
+    list(run_tasks(planned, store, OPTIONS))
     assert store.load(key) is not None
 
 
@@ -261,13 +262,13 @@ def test_failures_are_recorded_and_repeated_only_for_a_reason(counted, tmp_path)
     store = Store(folder=tmp_path)
     choice = Choice(methods=("pc", "ges", "empty"), instances=1, variables=5, rows=40, columns=("linear",))
     planned = plan(get_experiment("table-30"), choice)
-    statuses = {r.task.method: r.outcome.status for r in run_tasks(planned, store, LIMITS)}
+    statuses = {r.task.method: r.outcome.status for r in run_tasks(planned, store, OPTIONS)}
     assert statuses == {"pc": "time-out", "ges": "crash", "empty": "ok"}
-    list(run_tasks(planned, store, Limits(time_limit=30.0)))
+    list(run_tasks(planned, store, RunOptions(limits=ProcessLimits(seconds=30.0))))
     assert len(counted) == 3
-    list(run_tasks(planned, store, Limits(time_limit=90.0)))
+    list(run_tasks(planned, store, RunOptions(limits=ProcessLimits(seconds=90.0))))
     assert counted[3:] == [("pc", 0)]
-    list(run_tasks(planned, store, Limits(time_limit=90.0, retry=True)))
+    list(run_tasks(planned, store, RunOptions(limits=ProcessLimits(seconds=90.0), retry=True)))
     assert counted[4:] == [("ges", 0)]
 
 
@@ -276,9 +277,9 @@ def test_a_missing_model_is_recorded_and_looked_for_again(counted, monkeypatch, 
     choice = Choice(methods=("presage",), instances=1, variables=5, rows=40, columns=("linear",))
     planned = plan(get_experiment("table-30"), choice)
     monkeypatch.setattr(tasks, "model_fingerprint", lambda name: None)
-    assert {r.outcome.status for r in run_tasks(planned, store, LIMITS)} == {"no model"}
+    assert {r.outcome.status for r in run_tasks(planned, store, OPTIONS)} == {"no model"}
     monkeypatch.setattr(tasks, "model_fingerprint", lambda name: "now it is there")
-    assert {r.outcome.status for r in run_tasks(planned, store, LIMITS)} == {"ok"}
+    assert {r.outcome.status for r in run_tasks(planned, store, OPTIONS)} == {"ok"}
 
 
 def test_several_jobs_give_the_same_results(counted, tmp_path):
@@ -286,17 +287,17 @@ def test_several_jobs_give_the_same_results(counted, tmp_path):
     frames = []
     for jobs in (1, 3):
         store = Store(folder=tmp_path / str(jobs))
-        frames.append(tidy(run_tasks(planned, store, Limits(jobs=jobs))))
+        frames.append(tidy(run_tasks(planned, store, RunOptions(jobs=jobs))))
     pd.testing.assert_frame_equal(*frames)
 
 
-def test_unknown_engines_and_limits_are_refused(tmp_path):
+def test_unknown_engines_and_limits_are_refused():
     with pytest.raises(ConfigError, match="no engine"):
-        list(run_tasks([], Store(folder=tmp_path), LIMITS, "threads"))
+        RunOptions(engine="threads")
     with pytest.raises(ConfigError, match="time limit"):
-        Limits(time_limit=0.0)
+        RunOptions(limits=ProcessLimits(seconds=0.0))
     with pytest.raises(ConfigError, match="jobs"):
-        Limits(jobs=0)
+        RunOptions(jobs=0)
 
 
 def test_instances_are_those_of_the_test_stream(tmp_path):
@@ -314,7 +315,7 @@ def test_instances_are_those_of_the_test_stream(tmp_path):
 
 def test_a_table_is_written_with_the_papers_numbers_beside(counted, tmp_path):
     choice = Choice(methods=("pc", "igsp", "presage"), instances=2, variables=5, rows=40, columns=("linear", "rff"))
-    run = run_experiment(get_experiment("table-30"), tmp_path, choice=choice, limits=LIMITS)
+    run = run_experiment(get_experiment("table-30"), tmp_path, choice=choice, options=OPTIONS)
     assert {path.name for path in run.files} == {"results.csv", "results.parquet", "table.md", "table.tex", "run.json"}
     text = (tmp_path / "table-30" / "table.md").read_text()
     assert "a smaller version with d = 5, n = 40" in text
@@ -362,13 +363,13 @@ def test_titles():
 
 def test_calibration_radar_and_scaling_pictures(counted, tmp_path):
     small = Choice(methods=("presage", "igsp"), instances=2, variables=5, rows=40, columns=("linear", "rff"))
-    run = run_experiment(get_experiment("calibration"), tmp_path, choice=small, limits=LIMITS)
+    run = run_experiment(get_experiment("calibration"), tmp_path, choice=small, options=OPTIONS)
     assert {path.name for path in run.files} >= {"table.md", "calibration.png", "calibration.pdf"}
     run = run_experiment(
         get_experiment("radar"),
         tmp_path,
         choice=Choice(instances=1, variables=5, rows=40, columns=("rff",)),
-        limits=LIMITS,
+        options=OPTIONS,
     )
     assert run.frame["domain"].nunique() == 8
     assert (tmp_path / "radar" / "radar.png").stat().st_size > 5000
@@ -395,7 +396,7 @@ def test_scaling_grid_has_a_line_per_domain_and_variables():
 
 def test_all_networks_of_an_experiment_have_a_row_each(counted, tmp_path):
     small = Choice(methods=("all",), instances=1, variables=5, rows=40)
-    run = run_experiment(get_experiment("transfer"), tmp_path, choice=small, limits=LIMITS)
+    run = run_experiment(get_experiment("transfer"), tmp_path, choice=small, options=OPTIONS)
     assert set(run.frame["row"]) == {"presage:linear", "presage:rff"}
 
 
@@ -436,7 +437,7 @@ def test_sachs_with_a_method_per_section(counted, tmp_path, monkeypatch):
     fake = Dataset(x=rng.standard_normal((30, 11)), interventions=mask, graph=graph)
     monkeypatch.setattr("presage.data.examples.load_sachs", lambda: fake)
     choice = Choice(methods=("lingam", "igsp", "presage:rff"))
-    run = run_experiment(get_experiment("sachs"), tmp_path, choice=choice, limits=LIMITS)
+    run = run_experiment(get_experiment("sachs"), tmp_path, choice=choice, options=OPTIONS)
     text = (tmp_path / "sachs" / "table.md").read_text()
     assert "| Presage (rff) | 1/1 |" in text
     assert " / 16 |" in text  # AVICI (rff) with targets: SHD 16
@@ -448,7 +449,7 @@ def test_sachs_with_a_method_per_section(counted, tmp_path, monkeypatch):
 def test_results_file_is_made_of_finished_runs(counted, tmp_path):
     with pytest.raises(ConfigError, match="no finished experiment"):
         write_results(tmp_path, tmp_path / "RESULTS.md")
-    run_experiment(get_experiment("table-30"), tmp_path, choice=QUICK, limits=LIMITS)
+    run_experiment(get_experiment("table-30"), tmp_path, choice=QUICK, options=OPTIONS)
     text = write_results(tmp_path, tmp_path / "RESULTS.md").read_text()
     assert "## table-30" in text
     assert "2 instances" in text
@@ -479,7 +480,7 @@ def test_grids_are_those_of_the_paper():
 
 
 def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
-    def execute(task, limits):
+    def execute(task, options):
         data = instance(task)
         settings = dict(task.settings)
         assert task.stream == Stream.VALIDATION
@@ -494,7 +495,7 @@ def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "_execute", execute)
     (tmp_path / "tuned.json").write_text(json.dumps({"settings": {"linear": {"pc": {"alpha": 1e-3}}}}))
     path = tune(
-        tmp_path, methods=("igsp", "dcdi"), columns=("linear",), instances=2, limits=LIMITS, variables=5, rows=40
+        tmp_path, methods=("igsp", "dcdi"), columns=("linear",), instances=2, options=OPTIONS, variables=5, rows=40
     )
     assert read_tuned(path)["linear"] == {
         "pc": {"alpha": 1e-3},
@@ -502,9 +503,9 @@ def test_tuning_selects_by_score_or_by_truth(monkeypatch, tmp_path):
         "dcdi": {"sparsity": 1.0, "hidden": 32},
     }
     with pytest.raises(ConfigError, match="no settings to choose"):
-        tune(tmp_path, methods=("ges",), limits=LIMITS)
+        tune(tmp_path, methods=("ges",), options=OPTIONS)
     with pytest.raises(ConfigError, match="no column"):
-        tune(tmp_path, methods=("pc",), columns=("lin",), limits=LIMITS)
+        tune(tmp_path, methods=("pc",), columns=("lin",), options=OPTIONS)
 
 
 def test_records_without_answers_have_no_metrics(tmp_path):

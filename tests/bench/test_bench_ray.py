@@ -10,7 +10,7 @@ import time
 import pandas as pd
 import pytest
 
-from presage.bench.engine import Limits
+from presage.bench.engine import RunOptions
 from presage.bench.experiments import get_experiment
 from presage.bench.plan import Choice
 from presage.bench.run import run_experiment
@@ -25,7 +25,7 @@ def test_ray_gives_the_same_results(tmp_path):
     frames = []
     for engine in ("processes", "ray"):
         run = run_experiment(
-            get_experiment("table-30"), tmp_path / engine, choice=CHOICE, limits=Limits(jobs=2), engine=engine
+            get_experiment("table-30"), tmp_path / engine, choice=CHOICE, options=RunOptions(jobs=2, engine=engine)
         )
         assert run.executed == 4
         frames.append(run.frame.drop(columns=["seconds", "cpu_seconds"]))

@@ -18,7 +18,6 @@ from presage.graphs.acyclic import _improved_order, best_acyclic, log_odds
 from presage.graphs.ops import is_acyclic, project_to_dag, topological_order
 from presage.inference.result import Result
 
-
 CYCLE = "the edges above 0.5 form a cycle; the most probable acyclic graph leaves some of them out"
 
 

@@ -226,7 +226,9 @@ def test_the_worker_answers_like_discover_and_says_how_far_it_is(model) -> None:
 
     dataset = presage.load_example("linear")
     said: list[tuple[str, float]] = []
-    found = answer({"inputs": read_inputs(dataset), "model": str(model), "counts": None}, lambda *what: said.append(what))
+    found = answer(
+        {"inputs": read_inputs(dataset), "model": str(model), "counts": None}, lambda *what: said.append(what)
+    )
     assert np.array_equal(found.matrix, presage.discover(dataset, model=model).matrix)
     shares = [share for _, share in said]
     assert shares == sorted(shares)

@@ -8,7 +8,7 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from presage.baselines.registry import get_baseline
@@ -19,7 +19,7 @@ from presage.bench.tasks import Task, task_key
 from presage.errors import ConfigError, require_extra
 from presage.processes import ProcessLimits
 
-__all__ = ["ENGINES", "Limits", "Record", "run_tasks"]
+__all__ = ["ENGINES", "Engine", "Record", "RunOptions", "run_tasks"]
 
 Engine = Literal["processes", "ray"]
 ENGINES = ("processes", "ray")
@@ -29,7 +29,7 @@ ENGINES = ("processes", "ray")
 class RunOptions:
     """limits: of each run. jobs: runs at a time. retry: repeat runs that crashed."""
 
-    limits: ProcessLimits = ProcessLimits(seconds=3600.0)
+    limits: ProcessLimits = field(default_factory=lambda: ProcessLimits(seconds=3600.0))
     jobs: int = 1
     retry: bool = False
     engine: Engine = "processes"
@@ -50,7 +50,7 @@ class Record:
     cached: bool
 
 
-def _execute(task: Task, limits: Limits) -> Outcome:
+def _execute(task: Task, options: RunOptions) -> Outcome:
     """Draw the instance, then run the method on it: in a process of its own unless it is ours."""
     data = instance(task)
     baseline, settings = get_baseline(task.method), dict(task.settings)
@@ -61,17 +61,16 @@ def _execute(task: Task, limits: Limits) -> Outcome:
         data,
         settings=settings,
         seed=task.instance,
-        time_limit=limits.time_limit,
-        clock=limits.clock,
+        limits=options.limits,
         bootstrap=task.bootstrap,
     )
 
 
-def _known(store: Store, task: Task, limits: Limits) -> Outcome | None:
+def _known(store: Store, task: Task, options: RunOptions) -> Outcome | None:
     """An outcome that need not be repeated.
 
-    A time-out stands until a longer limit is given, a crash until a retry is asked for, a missing environment not at
-    all: it may have been built since.
+    A run that hit its limit of time or memory counts until a higher limit is given, a crash until a retry is asked
+    for, and a missing environment never: it may have been built since.
     """
     key = task_key(task)
     if key is None:
@@ -81,54 +80,54 @@ def _known(store: Store, task: Task, limits: Limits) -> Outcome | None:
         return None
     outcome, meta = found
     stale = (
-        (outcome.status == "time-out" and meta["time_limit"] < limits.time_limit)
-        or (outcome.status == "crash" and limits.retry)
+        (outcome.status == "time-out" and meta["time_limit"] < options.limits.seconds)
+        or (outcome.status == "memory" and meta.get("memory_limit", 0.0) < options.limits.memory)
+        or (outcome.status == "crash" and options.retry)
         or outcome.status == "not installed"
     )
     return None if stale else outcome
 
 
-def run_tasks(tasks: Sequence[Task], store: Store, limits: Limits, engine: Engine = "processes") -> Iterator[Record]:
+def run_tasks(tasks: Sequence[Task], store: Store, options: RunOptions) -> Iterator[Record]:
     """Yield a record per task as it is done: those on disk first, then the others as they finish.
 
     Each outcome is on disk before it is yielded. Left early, whatever is running is ended.
     """
-    if engine not in ENGINES:
-        raise ConfigError(f"there is no engine {engine!r}; choose one of: {', '.join(ENGINES)}")
     open_tasks: dict[str, Task] = {}
     for task in tasks:
-        known = _known(store, task, limits)
+        known = _known(store, task, options)
         if known is not None:
             yield Record(task=task, outcome=known, cached=True)
         else:
             open_tasks.setdefault(task_key(task) or "", task)
     if not open_tasks:
         return
-    work = _on_ray if engine == "ray" else _in_processes
-    for key, outcome in work(open_tasks, limits):
+    work = _on_ray if options.engine == "ray" else _in_processes
+    for key, outcome in work(open_tasks, options):
         task = open_tasks[key]
         store.save(
             key,
             task,
             outcome,
-            time_limit=limits.time_limit,
-            engine=engine,
+            time_limit=options.limits.seconds,
+            memory_limit=options.limits.memory,
+            engine=options.engine,
             finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         )
         yield Record(task=task, outcome=outcome, cached=False)
 
 
-def _in_processes(tasks: dict[str, Task], limits: Limits) -> Iterator[tuple[str, Outcome]]:
+def _in_processes(tasks: dict[str, Task], options: RunOptions) -> Iterator[tuple[str, Outcome]]:
     """Threads only wait: each method has a process of its own anyway."""
-    pool = ThreadPoolExecutor(limits.jobs)
+    pool = ThreadPoolExecutor(options.jobs)
     waiting: dict[Future[Outcome], str] = {}
     queue = iter(tasks.items())
     try:
         while True:
             for key, task in queue:
-                waiting[pool.submit(_guarded, task, limits)] = key
-                if len(waiting) >= limits.jobs:
+                waiting[pool.submit(_guarded, task, options)] = key
+                if len(waiting) >= options.jobs:
                     break
             if not waiting:
                 return
@@ -139,26 +138,26 @@ def _in_processes(tasks: dict[str, Task], limits: Limits) -> Iterator[tuple[str,
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _guarded(task: Task, limits: Limits) -> Outcome:
+def _guarded(task: Task, options: RunOptions) -> Outcome:
     """An instance that cannot be drawn is a recorded result like any other."""
     try:
-        return _execute(task, limits)
+        return _execute(task, options)
     except Exception as error:
         return Outcome(status="crash", message=f"{type(error).__name__}: {str(error)[:300]}")
 
 
-def _on_ray(tasks: dict[str, Task], limits: Limits) -> Iterator[tuple[str, Outcome]]:
+def _on_ray(tasks: dict[str, Task], options: RunOptions) -> Iterator[tuple[str, Outcome]]:
     ray: Any = require_extra("ray", "ray", "the engine 'ray'")
     started = not ray.is_initialized()
     if started:
         address = os.environ.get("RAY_ADDRESS")
-        options: dict[str, Any] = (
-            {"address": address} if address else {"num_cpus": limits.jobs, "include_dashboard": False}
+        cluster: dict[str, Any] = (
+            {"address": address} if address else {"num_cpus": options.jobs, "include_dashboard": False}
         )
-        ray.init(log_to_driver=False, logging_level="ERROR", **options)
+        ray.init(log_to_driver=False, logging_level="ERROR", **cluster)
     try:
         remote = ray.remote(num_cpus=1)(_guarded)
-        waiting = {remote.remote(task, limits): key for key, task in tasks.items()}
+        waiting = {remote.remote(task, options): key for key, task in tasks.items()}
         while waiting:
             done, _ = ray.wait(list(waiting), num_returns=1)
             for reference in done:

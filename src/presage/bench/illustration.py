@@ -32,7 +32,8 @@ def _scm(name: str) -> ScmDomain:
 
 def _sorted_graph(graph: np.ndarray) -> np.ndarray:
     order = topological_order(graph)
-    return graph[np.ix_(order, order)]
+    found: np.ndarray = graph[np.ix_(order, order)]
+    return found
 
 
 def illustrate(family: str = "rff", *, d: int = 30, seed: int = 0) -> Figure:

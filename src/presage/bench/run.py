@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from presage.bench.engine import Engine, Limits, Record, run_tasks
+from presage.bench.engine import Record, RunOptions, run_tasks
 from presage.bench.experiments import Experiment
 from presage.bench.frame import prediction, tidy
 from presage.bench.instances import instance
@@ -44,8 +44,7 @@ def run_experiment(
     out: Path,
     *,
     choice: Choice,
-    limits: Limits,
-    engine: Engine = "processes",
+    options: RunOptions,
     tuned: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -62,7 +61,7 @@ def run_experiment(
     records: list[Record] = []
     if progress:
         progress(0, len(tasks), None)
-    for record in run_tasks(tasks, store, limits, engine):
+    for record in run_tasks(tasks, store, options):
         records.append(record)
         if progress:
             progress(len(records), len(tasks), record)
@@ -74,10 +73,11 @@ def run_experiment(
     about = {
         "experiment": experiment.name,
         **_instances(frame),
-        "engine": engine,
-        "jobs": limits.jobs,
-        "time_limit": limits.time_limit,
-        "clock": limits.clock,
+        "engine": options.engine,
+        "jobs": options.jobs,
+        "time_limit": options.limits.seconds,
+        "memory_limit": options.limits.memory / 2**30,
+        "clock": options.limits.clock,
         "longest": _longest(frame),
         "smaller": {"variables": choice.variables, "rows": choice.rows, "bootstrap": choice.bootstrap},
         "date": time.strftime("%Y-%m-%d", time.gmtime(started)),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.baselines.registry import BASELINES, get_baseline
-from presage.bench.engine import Engine, Limits, Record, run_tasks
+from presage.bench.engine import Record, RunOptions, run_tasks
 from presage.bench.experiments import FAMILIES, Setting, default_settings
 from presage.bench.frame import tidy
 from presage.bench.run import Progress
@@ -47,8 +47,7 @@ def tune(
     methods: tuple[str, ...] = (),
     columns: tuple[str, ...] = (),
     instances: int = INSTANCES,
-    limits: Limits,
-    engine: Engine = "processes",
+    options: RunOptions,
     variables: int = 30,
     rows: int = 1000,
     progress: Progress | None = None,
@@ -71,7 +70,7 @@ def tune(
     ]
     store = Store(folder=out / "cache")
     records: list[Record] = []
-    for record in run_tasks(tasks, store, limits, engine):
+    for record in run_tasks(tasks, store, options):
         records.append(record)
         if progress:
             progress(len(records), len(tasks), record)

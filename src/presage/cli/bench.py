@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from presage.baselines.run import Clock
-    from presage.bench.engine import Engine, Record
+    from presage.bench.engine import Record
     from presage.bench.run import Progress, Run
 
 __all__ = ["register"]
@@ -36,6 +35,9 @@ def bench(
     clock: Annotated[
         str, typer.Option(help="What the limit counts: wall, or cpu (fairer on a busy machine).")
     ] = "wall",
+    memory_limit: Annotated[
+        float, typer.Option(help="GiB of memory a run may take before it is stopped and recorded.")
+    ] = 8.0,
     columns: Annotated[str, typer.Option(help="Only these columns, for example linear,rff.")] = "",
     variables: Annotated[
         int | None, typer.Option("-d", "--variables", help="Fewer variables, for a quick look.")
@@ -64,7 +66,8 @@ def bench(
     """
     if name == "list":
         return _list(as_json)
-    from presage.bench.engine import Limits
+    from presage.bench.engine import RunOptions
+    from presage.processes import ProcessLimits
 
     if name == "results":
         from presage.bench.results import write_results
@@ -73,7 +76,8 @@ def bench(
         return None
     wanted = tuple(part for part in methods.split(",") if part)
     chosen_columns = tuple(part for part in columns.split(",") if part)
-    limits = Limits(time_limit=time_limit, jobs=jobs, retry=retry, clock=_clock(clock))
+    limits = ProcessLimits(seconds=time_limit, clock=clock, memory=memory_limit * 2**30)  # type: ignore[arg-type]
+    options = RunOptions(limits=limits, jobs=jobs, retry=retry, engine=engine)  # type: ignore[arg-type]
     if name == "tune":
         from presage.bench.tune import INSTANCES, tune
 
@@ -83,8 +87,7 @@ def bench(
                 methods=wanted,
                 columns=chosen_columns,
                 instances=INSTANCES if instances is None else instances,
-                limits=limits,
-                engine=_engine(engine),
+                options=options,
                 variables=30 if variables is None else variables,
                 rows=1000 if rows is None else rows,
                 progress=progress,
@@ -113,30 +116,12 @@ def bench(
             experiment,
             out,
             choice=choice,
-            limits=limits,
-            engine=_engine(engine),
+            options=options,
             tuned=settings,
             progress=progress,
         )
     _report(run, as_json)
     return None
-
-
-def _clock(name: str) -> Clock:
-    from presage.errors import ConfigError
-
-    if name not in ("wall", "cpu"):
-        raise ConfigError(f"the clock must be wall or cpu, not {name!r}")
-    return name  # type: ignore[return-value]
-
-
-def _engine(name: str) -> Engine:
-    from presage.bench.engine import ENGINES
-    from presage.errors import ConfigError
-
-    if name not in ENGINES:
-        raise ConfigError(f"there is no engine {name!r}; choose one of: {', '.join(ENGINES)}")
-    return name  # type: ignore[return-value]
 
 
 def _list(as_json: bool) -> None:

@@ -90,7 +90,8 @@ class _Blocks:
 
     def _expand(self, rows: slice) -> np.ndarray:
         if not self.nominal:
-            return np.clip(self.x[rows], -_CLIP, _CLIP)
+            found: np.ndarray = np.clip(self.x[rows], -_CLIP, _CLIP)
+            return found
         out = np.empty((len(self.x[rows]), self.total), dtype=np.float32)
         for j, (start, width) in enumerate(zip(self.starts, self.widths, strict=True)):
             levels = self.nominal.get(j)

@@ -84,7 +84,8 @@ class Attention(nn.Module):
         qkv = self.qkv(self.norm(z)).view(b, t, 3, self.heads, self.key_size)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # 3 x [B, heads, T, key]
         mixed = F.scaled_dot_product_attention(q, k, v)  # [B, heads, T, key]
-        return self.out(mixed.transpose(1, 2).reshape(b, t, self.heads * self.key_size))
+        found: Tensor = self.out(mixed.transpose(1, 2).reshape(b, t, self.heads * self.key_size))
+        return found
 
 
 class Block(nn.Module):
@@ -103,11 +104,13 @@ class Block(nn.Module):
 
     def attend(self, z: Tensor) -> Tensor:
         """[B, T, k] -> [B, T, k], attending over T."""
-        return z + self.dropout(self.attention(z))
+        found: Tensor = z + self.dropout(self.attention(z))
+        return found
 
     def transform(self, z: Tensor) -> Tensor:
         """[..., k] -> [..., k], each cell by itself."""
-        return z + self.dropout(self.feed(z))
+        found: Tensor = z + self.dropout(self.feed(z))
+        return found
 
 
 class Head(nn.Module):
@@ -133,7 +136,8 @@ class Head(nn.Module):
         if self.log_scale is not None:
             return self.log_scale.exp() * (u @ v.transpose(-1, -2)) + self.bias  # [B, d, d]
         pairs = torch.tanh(self.from_cause(u)[:, :, None] + self.from_effect(v)[:, None])  # [B, d, d, out]
-        return self.score(pairs)[..., 0] + self.bias  # [B, d, d]
+        found: Tensor = self.score(pairs)[..., 0] + self.bias  # [B, d, d]
+        return found
 
 
 class AxialNetwork(Network):
@@ -162,7 +166,8 @@ class AxialNetwork(Network):
                 z = z.transpose(1, 2).reshape(b * d, n, -1)  # variables are the batch
                 z = block.attend(z).view(b, d, n, -1).transpose(1, 2)  # [B, n, d, k]
             z = block.transform(z)
-        return self.head(self.norm(z).amax(dim=1))
+        found: Tensor = self.head(self.norm(z).amax(dim=1))
+        return found
 
     def io_layers(self) -> Iterator[nn.Module]:
         """The embedding of cells and the head."""
@@ -199,7 +204,8 @@ class AxialNetwork(Network):
                 for part in _slices(n, rows):
                     z[part] = block.transform(block.attend(z[part]) if axis == "d" else z[part])
             pooled = torch.stack([self.norm(z[part]).amax(dim=0) for part in _slices(n, rows)]).amax(dim=0)  # [d, k]
-            return self.head(pooled[None])[0]
+            found: Tensor = self.head(pooled[None])[0]
+            return found
         finally:
             self.train(training)
 
@@ -213,7 +219,8 @@ class AxialNetwork(Network):
         inputs = [x.masked_fill(hidden, 0.0), u.to(x.dtype)]
         if self.config.missing_input:
             inputs.append(hidden.to(x.dtype))
-        return self.embed(torch.stack(inputs, dim=-1))
+        found: Tensor = self.embed(torch.stack(inputs, dim=-1))
+        return found
 
 
 def _slices(total: int, size: int) -> list[slice]:

@@ -234,7 +234,8 @@ class PairNetwork(Network):
         # The same as `first`, but the gradient of its weight is a product whose rows are 2 c long. In `nn.Linear` they
         # are as long as there are features; MKL is up to 15 times slower for lengths that are no multiple of 4.
         hidden = torch.addmm(first.bias, features.flatten(0, 2), first.weight.t().contiguous())
-        return second(hidden.relu_()).view(*features.shape[:3], -1)
+        found: Tensor = second(hidden.relu_()).view(*features.shape[:3], -1)
+        return found
 
     def _run(self, statistics: RowStatistics, rows: int | None) -> Prediction:
         chunks = statistics.chunks(rows)

@@ -63,7 +63,8 @@ class FeedForward(nn.Module):
     def forward(self, pairs: Tensor) -> Tensor:
         """Update pairs [B, d, d, k]."""
         normed = self.norm(pairs)
-        return pairs + self.out(self.value(normed) * F.silu(self.gate(normed)))
+        found: Tensor = pairs + self.out(self.value(normed) * F.silu(self.gate(normed)))
+        return found
 
 
 class TriangleBlock(nn.Module):
@@ -162,7 +163,8 @@ class LinearOuterProductMeans(nn.Module):
     @staticmethod
     def _project(out: nn.Module, part: Tensor, at_once: int = 1 << 25) -> Tensor:
         if torch.is_grad_enabled() or part.numel() <= at_once:
-            return out(part.transpose(2, 3).flatten(3))  # [B, d, d, o o]
+            found: Tensor = out(part.transpose(2, 3).flatten(3))  # [B, d, d, o o]
+            return found
         step = max(1, at_once // (part.numel() // part.shape[1]))
         return torch.cat([out(piece.transpose(2, 3).flatten(3)) for piece in part.split(step, dim=1)], dim=1)
 
@@ -213,7 +215,8 @@ class OuterProductMeans(nn.Module):
 
         def project(part: Tensor) -> Tensor:
             flat = part.transpose(2, 3).flatten(3)  # [B, d', d, o o]
-            return self.out(F.gelu(F.linear(flat, weight, self.hidden.bias)))
+            found: Tensor = self.out(F.gelu(F.linear(flat, weight, self.hidden.bias)))
+            return found
 
         return in_pieces(project, means)
 
@@ -254,4 +257,5 @@ class CellUpdate(nn.Module):
         mixed = mixture.transpose(-1, -2).to(values.dtype) @ values  # [B, h, d, n c/h]
         mixed = mixed.view(batch, self.heads, d, n, -1).permute(0, 3, 2, 1, 4).reshape(-1, c)
         hidden = self.own(normed).add_(self.others(mixed)).relu_()
-        return (flat + self.out(hidden)).view(cells.shape)
+        found: Tensor = (flat + self.out(hidden)).view(cells.shape)
+        return found

@@ -1,4 +1,4 @@
-"""What training needs to know about the machine: the allocator, bf16, and the other processes of a torchrun."""
+"""Machine-dependent parts of training: the allocator, bf16, and the processes that torchrun started."""
 
 from __future__ import annotations
 
@@ -81,6 +81,11 @@ class Distributed:
         tensor = torch.tensor([spent, float(stopping)], dtype=torch.float64, device=self.device)
         dist.broadcast(tensor, src=0)
         return float(tensor[0]), bool(tensor[1])
+
+    def wait(self) -> None:
+        """Wait for the other processes: the leader still writes files after the last step."""
+        if self.size > 1:
+            dist.barrier()
 
     def leave(self) -> None:
         """Close the connection if this object opened it."""

@@ -178,12 +178,14 @@ class Trainer:
                     validated_at = self.progress.seconds
             self.save()
             if self.stopping:
+                self.distributed.wait()
                 return self.folder
             scores = self._validate(validator)
             path = self.folder / "model.safetensors"
             if self.distributed.leads:
                 self.write_model(path, scores)
                 self.report({"event": "done", "path": str(path), **scores})
+            self.distributed.wait()
             return path
         finally:
             for number, handler in previous.items():

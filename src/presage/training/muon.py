@@ -45,7 +45,7 @@ class Muon(torch.optim.Optimizer):
             raise ConfigError("Muon updates matrices only; give other parameters to another optimiser")
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every matrix that has a gradient."""
         loss = None
         if closure is not None:

@@ -71,7 +71,7 @@ class Job:
 
 
 class Runner:
-    """Runs a few jobs at a time; further ones wait. A process is reused for the next job unless its job was cancelled."""
+    """Runs a few jobs at a time; others wait. A process is reused for the next job unless its job was cancelled."""
 
     def __init__(
         self,

@@ -143,7 +143,7 @@ def _fit(
                 last = now
             loss = loss + multiplier * cycles + 0.5 * penalty * cycles**2
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     with torch.no_grad():
         graph = project_to_dag(net.edges().numpy().astype(np.float64), 0.5)

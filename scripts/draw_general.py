@@ -40,15 +40,15 @@ def draw_dataset(axes: np.ndarray, data: dict[str, Any], rng: np.random.Generato
             x, y = data["x"][kept, j], data["x"][kept, i]
             if a == b:
                 axis.hist(x, bins=24, color="#555555")
-                axis.set_title(ColumnKind(int(data["kinds"][i])).name.lower(), fontsize=4.5, pad=1)
+                axis.set_title(ColumnKind(int(data["column_kinds"][i])).name.lower(), fontsize=4.5, pad=1)
                 continue
             if data["graph"][i, j] or data["graph"][j, i]:
                 colour = COLOURS["edge"]
             else:
                 colour = COLOURS["confounded" if data["confounded"][i, j] else "none"]
             jitter = 0.12 * rng.standard_normal((2, len(x)))
-            x = x + jitter[0] * (data["kinds"][j] >= ColumnKind.BINARY)
-            y = y + jitter[1] * (data["kinds"][i] >= ColumnKind.BINARY)
+            x = x + jitter[0] * (data["column_kinds"][j] >= ColumnKind.BINARY)
+            y = y + jitter[1] * (data["column_kinds"][i] >= ColumnKind.BINARY)
             alpha = np.where(intervened[kept], 0.25, 0.7)
             axis.scatter(x, y, s=0.7, color=colour, alpha=alpha, linewidths=0)
 

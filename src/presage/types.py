@@ -9,12 +9,13 @@ from __future__ import annotations
 import copy
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from presage.columns import ColumnKind, guess_kinds
 from presage.errors import DataError
 from presage.files import atomic_write
 
@@ -27,6 +28,8 @@ Kind = Literal["real", "counts"]
 
 _ANNOTATION = "annotation_"
 """Prefix of the keys of row annotations in an npz file."""
+_EXTRA = ("missing", "column_kinds", "confounded", "effects")
+"""Arrays that only some domains sample."""
 
 
 def default_names(d: int) -> tuple[str, ...]:
@@ -53,7 +56,11 @@ class Dataset:
     interventions: [n, d] bool; True where the variable was set from outside in that row. None means nowhere.
     missing: [n, d] bool; True where the cell was not measured. None means nowhere; NaN cells of x are added to it.
     names: d distinct strings. kind: "real", or "counts" for non-negative whole numbers.
-    graph: [d, d] int8 of 0/1 if the true graph is known (row causes column).
+    column_kinds: [d] int8 of `presage.columns.ColumnKind`; None guesses them from the values. Nominal and environment
+    columns hold whole-number codes.
+    graph: [d, d] int8 of 0/1 if the true graph is known (row causes column). With hidden variables it is the latent
+    projection; then confounded [d, d] bool marks pairs with a hidden common cause, and effects [d, d] are the signed
+    standardized effects of the edges (NaN where there is none).
     annotations: labels of the rows, for example {"cell_type": [n]}.
     """
 
@@ -62,7 +69,10 @@ class Dataset:
     missing: np.ndarray = None  # type: ignore[assignment]
     names: tuple[str, ...] = None  # type: ignore[assignment]
     kind: Kind = "real"
+    column_kinds: np.ndarray = None  # type: ignore[assignment]
     graph: np.ndarray | None = None
+    confounded: np.ndarray | None = None
+    effects: np.ndarray | None = None
     annotations: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,6 +100,11 @@ class Dataset:
             if graph.shape != (d, d) or not np.isin(graph, (0, 1)).all():
                 raise DataError(f"the graph must be a {d} x {d} table of 0 and 1 (row causes column)")
             graph = _frozen(graph.astype(np.int8))
+        column_kinds = _column_kinds(self.column_kinds, x, missing)
+        confounded, effects = (
+            _pairs(value, d, what, dtype)
+            for value, what, dtype in ((self.confounded, "confounded pairs", bool), (self.effects, "effects", float))
+        )
         annotations = {key: _frozen(np.array(value)) for key, value in self.annotations.items()}
         for key, value in annotations.items():
             if value.ndim == 0:
@@ -101,7 +116,10 @@ class Dataset:
         set_(self, "interventions", _frozen(_mask(self.interventions, (n, d), "intervention mask")))
         set_(self, "missing", _frozen(missing))
         set_(self, "names", names)
+        set_(self, "column_kinds", column_kinds)
         set_(self, "graph", graph)
+        set_(self, "confounded", confounded)
+        set_(self, "effects", effects)
         set_(self, "annotations", annotations)
 
     @property
@@ -122,7 +140,10 @@ class Dataset:
             missing=self.missing[rows],
             names=self.names,
             kind=self.kind,
+            column_kinds=self.column_kinds,
             graph=self.graph,
+            confounded=self.confounded,
+            effects=self.effects,
             annotations={key: value[rows] for key, value in self.annotations.items()},
         )
 
@@ -138,12 +159,15 @@ class Dataset:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a compressed npz file that `Dataset.load` and `presage.discover` read.
 
-        Keys: x, interventions, names, kind; missing and graph where there are any; annotation_KEY for row annotations.
+        Keys: x, interventions, names, kind, column_kinds; missing, graph, confounded and effects where there are any;
+        annotation_KEY for row annotations.
         Values are stored as float32 or int32 where that loses nothing.
         """
         arrays = {"x": _compact(self.x, self.kind), "interventions": self.interventions}
+        arrays |= {"column_kinds": self.column_kinds}
         arrays |= {"missing": self.missing} if self.missing.any() else {}
-        arrays |= {} if self.graph is None else {"graph": self.graph}
+        truth = {"graph": self.graph, "confounded": self.confounded, "effects": self.effects}
+        arrays |= {key: value for key, value in truth.items() if value is not None}
         _write_npz(path, arrays, self.annotations, np.array(self.names), self.kind)
 
     @staticmethod
@@ -173,7 +197,10 @@ class Dataset:
             missing=arrays.get("missing"),  # type: ignore[arg-type]
             names=tuple(np.ravel(arrays["names"])) if "names" in arrays else None,  # type: ignore[arg-type]
             kind=str(arrays.get("kind", "real")),  # type: ignore[arg-type]  # checked by Dataset
+            column_kinds=arrays.get("column_kinds"),  # type: ignore[arg-type]
             graph=arrays.get("graph"),
+            confounded=arrays.get("confounded"),
+            effects=arrays.get("effects"),
             annotations={
                 name.removeprefix(_ANNOTATION): value for name, value in arrays.items() if name.startswith(_ANNOTATION)
             },
@@ -203,6 +230,7 @@ class Batch(Sequence[Dataset]):
 
     x: [B, n, d] float64; interventions: [B, n, d] bool; graph: [B, d, d] int8.
     names: one tuple of names per dataset, or None for x0, x1, ...; annotations: labels of the rows, each [B, n].
+    extra: further arrays of `Dataset` by name, with a leading axis: missing, column_kinds, confounded, effects.
     """
 
     def __init__(
@@ -214,6 +242,7 @@ class Batch(Sequence[Dataset]):
         kind: Kind = "real",
         names: Sequence[tuple[str, ...]] | None = None,
         annotations: Mapping[str, np.ndarray] | None = None,
+        extra: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         self.x = x
         self.interventions = interventions
@@ -221,19 +250,22 @@ class Batch(Sequence[Dataset]):
         self.kind: Kind = kind
         self.names = names
         self.annotations = dict(annotations or {})
+        self.extra = dict(extra or {})
 
     @classmethod
     def stack(cls, items: Sequence[Mapping[str, Any]], kind: Kind) -> Batch:
-        """Stack raw samples: mappings with x, interventions, graph and optionally names and annotations."""
+        """Stack raw samples: mappings with x, interventions, graph and optionally names, annotations and extras."""
+
+        def stacked(parts: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> dict[str, np.ndarray]:
+            return {key: np.stack([part[key] for part in parts]) for key in keys}
+
+        first = items[0]
         return cls(
-            x=np.stack([item["x"] for item in items]),
-            interventions=np.stack([item["interventions"] for item in items]),
-            graph=np.stack([item["graph"] for item in items]),
+            **stacked(items, ("x", "interventions", "graph")),
             kind=kind,
-            names=[item["names"] for item in items] if items[0].get("names") is not None else None,
-            annotations={
-                key: np.stack([item["annotations"][key] for item in items]) for key in items[0].get("annotations") or {}
-            },
+            names=[item["names"] for item in items] if first.get("names") is not None else None,
+            annotations=stacked([item.get("annotations") or {} for item in items], first.get("annotations") or {}),
+            extra=stacked(items, [key for key in _EXTRA if key in first]),
         )
 
     @classmethod
@@ -242,15 +274,18 @@ class Batch(Sequence[Dataset]):
         first = batches[0]
         if len(batches) == 1:
             return first
+
+        def joined(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+            return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
         return cls(
             x=np.concatenate([batch.x for batch in batches]),
             interventions=np.concatenate([batch.interventions for batch in batches]),
             graph=np.concatenate([batch.graph for batch in batches]),
             kind=first.kind,
             names=None if first.names is None else [name for batch in batches for name in batch.names or ()],
-            annotations={
-                key: np.concatenate([batch.annotations[key] for batch in batches]) for key in first.annotations
-            },
+            annotations=joined([batch.annotations for batch in batches]),
+            extra=joined([batch.extra for batch in batches]),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -259,7 +294,7 @@ class Batch(Sequence[Dataset]):
             return self[0].save(path)
         names = default_names(self.x.shape[2]) if self.names is None else self.names
         arrays = {"x": _compact(self.x, self.kind), "interventions": self.interventions, "graph": self.graph}
-        return _write_npz(path, arrays, self.annotations, np.array(names), self.kind)
+        return _write_npz(path, arrays | self.extra, self.annotations, np.array(names), self.kind)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -271,6 +306,7 @@ class Batch(Sequence[Dataset]):
     def __getitem__(self, index: int | slice) -> Dataset | Batch:
         names = None if self.names is None else self.names[index]
         annotations = {key: value[index] for key, value in self.annotations.items()}
+        extra = {key: value[index] for key, value in self.extra.items()}
         parts: dict[str, Any] = {
             "x": self.x[index],
             "interventions": self.interventions[index],
@@ -279,7 +315,7 @@ class Batch(Sequence[Dataset]):
             "names": names,
             "annotations": annotations,
         }
-        return Batch(**parts) if isinstance(index, slice) else Dataset(**parts)
+        return Batch(**parts, extra=extra) if isinstance(index, slice) else Dataset(**(parts | extra))
 
     def __iter__(self) -> Iterator[Dataset]:
         return (self[k] for k in range(len(self)))
@@ -329,3 +365,22 @@ def _mask(mask: np.ndarray | None, shape: tuple[int, int], what: str) -> np.ndar
             raise DataError(f"the {what} must hold only 0 and 1 (or False and True)")
         mask = mask.astype(bool)
     return mask
+
+
+def _column_kinds(kinds: np.ndarray | None, x: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    if kinds is None:
+        return _frozen(guess_kinds(x, missing))
+    kinds = np.asarray(kinds)
+    if kinds.shape != (x.shape[1],) or not np.isin(kinds, list(ColumnKind)).all():
+        raise DataError(f"column_kinds must hold a ColumnKind for each of the {x.shape[1]} columns")
+    return _frozen(kinds.astype(np.int8))
+
+
+def _pairs(values: np.ndarray | None, d: int, what: str, dtype: type) -> np.ndarray | None:
+    """A table of pairs [d, d], or None."""
+    if values is None:
+        return None
+    values = np.asarray(values)
+    if values.shape != (d, d):
+        raise DataError(f"the {what} must be a {d} x {d} table, not of shape {values.shape}")
+    return _frozen(values.astype(dtype))

@@ -39,7 +39,7 @@ def test_edges_are_printed_most_probable_first(presage_cli: Cli, table: Path, mo
     lines = out.splitlines()
     assert lines[0] == f"{len(expected)} edges above 0.01 among 5 variables (model tiny)"
     assert len(expected) > 0
-    assert lines[1:] == [f"{p:.3f}  {source} -> {target}" for source, target, p in expected.itertuples(index=False)]
+    assert lines[1:] == [f"{p:.3f}  {source} -> {target}" for source, target, p, *_ in expected.itertuples(index=False)]
 
 
 def test_json_and_both_forms_of_interventions(presage_cli: Cli, table: Path, model: Path) -> None:

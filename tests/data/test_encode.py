@@ -107,5 +107,5 @@ def test_missing_cells_do_not_count() -> None:
 def test_tables_of_the_domain_are_encoded() -> None:
     for k in range(30):
         item = GeneralDomain().draw(generator(5, Stream.VALIDATION, k), d=2 + k % 9, n=20 + 10 * k, n_interventional=0)
-        encoded = encode(item["x"], item["kinds"], item["missing"])
+        encoded = encode(item["x"], item["column_kinds"], item["missing"])
         assert all(np.isfinite(part).all() for part in encoded)

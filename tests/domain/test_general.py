@@ -36,7 +36,7 @@ TYPES = {
     "x": np.float64,
     "interventions": bool,
     "graph": np.int8,
-    "kinds": np.int8,
+    "column_kinds": np.int8,
     "confounded": bool,
     "effects": np.float32,
     "missing": bool,
@@ -48,12 +48,12 @@ def draw(domain: GeneralDomain, k: int, d: int, n: int, n_interventional: int = 
 
 
 def check(data: dict[str, Any], d: int, n: int, n_interventional: int) -> None:
-    shapes = {"x": (n, d), "interventions": (n, d), "missing": (n, d), "kinds": (d,)}
+    shapes = {"x": (n, d), "interventions": (n, d), "missing": (n, d), "column_kinds": (d,)}
     assert set(data) == set(TYPES)
     for name, dtype in TYPES.items():
         assert data[name].shape == shapes.get(name, (d, d))
         assert data[name].dtype == dtype
-    x, kinds, graph, effects = data["x"], data["kinds"], data["graph"], data["effects"]
+    x, kinds, graph, effects = data["x"], data["column_kinds"], data["graph"], data["effects"]
     assert np.isfinite(x).all()
     assert (x[data["missing"]] == 0).all()
     assert is_acyclic(graph)
@@ -111,12 +111,12 @@ def test_strata_force_their_shares() -> None:
     def drawn(name: str, n_interventional: int = 0) -> list[dict[str, Any]]:
         return [draw(DOMAIN.strata()[name], k, 8, 80, n_interventional) for k in range(30)]
 
-    assert all((data["kinds"] == 0).all() for data in drawn("continuous"))
-    assert all((data["kinds"] != 0).all() for data in drawn("discrete"))
-    assert 0.1 < np.mean([(data["kinds"] == 0).mean() for data in drawn("mixed")]) < 0.9
+    assert all((data["column_kinds"] == 0).all() for data in drawn("continuous"))
+    assert all((data["column_kinds"] != 0).all() for data in drawn("discrete"))
+    assert 0.1 < np.mean([(data["column_kinds"] == 0).mean() for data in drawn("mixed")]) < 0.9
     assert np.mean([data["confounded"].any() for data in drawn("confounded")]) > 0.7
     assert all(data["interventions"].any() for data in drawn("interventional", 30))
-    assert all((data["kinds"] == ColumnKind.ENVIRONMENT).sum() == 1 for data in drawn("environment"))
+    assert all((data["column_kinds"] == ColumnKind.ENVIRONMENT).sum() == 1 for data in drawn("environment"))
     for name in ("continuous", "discrete", "mixed"):
         assert not any(data["confounded"].any() for data in drawn(name))
     base = dataclasses.replace(DOMAIN, raw=0.0)
@@ -136,9 +136,9 @@ def test_few_columns_are_constant() -> None:
 
 def test_shares_of_the_default_domain() -> None:
     drawn = [draw(DOMAIN, k, 12, 40) for k in range(400)]
-    continuous = np.mean([np.isin(data["kinds"], (0, 5)).all() for data in drawn])
-    discrete = np.mean([(data["kinds"] != 0).all() for data in drawn])
-    environment = np.mean([(data["kinds"] == 5).any() for data in drawn])
+    continuous = np.mean([np.isin(data["column_kinds"], (0, 5)).all() for data in drawn])
+    discrete = np.mean([(data["column_kinds"] != 0).all() for data in drawn])
+    environment = np.mean([(data["column_kinds"] == 5).any() for data in drawn])
     assert continuous == pytest.approx(0.5, abs=0.08)
     assert discrete == pytest.approx(0.2, abs=0.07)
     assert environment == pytest.approx(0.15, abs=0.06)
@@ -176,8 +176,8 @@ def test_position_says_nothing_about_causes() -> None:
             total += int(graph.sum())
     assert forward / total == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(total) + 0.03)
     places = [
-        int(np.flatnonzero(draw(domain, k, 9, 40)["kinds"] == 5)[0])
-        for domain in [GeneralDomain.stratum("environment")]
+        int(np.flatnonzero(draw(domain, k, 9, 40)["column_kinds"] == 5)[0])
+        for domain in [DOMAIN.strata()["environment"]]
         for k in range(90)
     ]
     assert len(set(places)) == 9
@@ -226,7 +226,7 @@ def test_environments_change_the_mechanisms_they_point_to() -> None:
     for k in range(40):
         data = draw(domain, k, 8, 3000)
         x, graph = data["x"], data["graph"]
-        e = int(np.flatnonzero(data["kinds"] == ColumnKind.ENVIRONMENT)[0])
+        e = int(np.flatnonzero(data["column_kinds"] == ColumnKind.ENVIRONMENT)[0])
         codes = x[:, e].astype(int)
         for j in range(8):
             if j == e:
@@ -280,9 +280,9 @@ def test_without_rounding_continuous_columns_have_no_ties() -> None:
     assert all(len(np.unique(column)) == 300 for column in x.T)
     rounded = [draw(DOMAIN, k, 6, 300) for k in range(120)]
     tied = [
-        np.mean([len(np.unique(data["x"][:, j])) < 290 for j in np.flatnonzero(data["kinds"] == 0)] or [0.0])
+        np.mean([len(np.unique(data["x"][:, j])) < 290 for j in np.flatnonzero(data["column_kinds"] == 0)] or [0.0])
         for data in rounded
-        if (data["kinds"] == 0).any() and not data["missing"].any()
+        if (data["column_kinds"] == 0).any() and not data["missing"].any()
     ]
     assert 0.3 < np.mean(np.array(tied) > 0.5) < 0.7
 
@@ -308,4 +308,4 @@ def test_kinds_of_a_domain_can_be_changed() -> None:
     domain = dataclasses.replace(DOMAIN, kinds=ColumnKinds(continuous=0.0, discrete=1.0, nominal_levels=(3, 3)))
     for k in range(20):
         data = draw(domain, k, 6, 60)
-        assert data["x"][:, data["kinds"] == ColumnKind.NOMINAL].max(initial=0) <= 2
+        assert data["x"][:, data["column_kinds"] == ColumnKind.NOMINAL].max(initial=0) <= 2

@@ -41,8 +41,13 @@ def result() -> Result:
 
 def test_edges_are_sorted_and_oriented(result: Result) -> None:
     edges = result.edges()
-    assert list(edges.columns) == ["source", "target", "probability"]
-    assert edges.values.tolist() == [["v0", "v1", 0.9], ["v1", "v2", 0.8], ["v2", "v0", 0.7], ["v1", "v0", 0.6]]
+    assert list(edges.columns) == ["source", "target", "probability", "effect", "effect_low", "effect_high"]
+    assert edges.iloc[:, :3].values.tolist() == [
+        ["v0", "v1", 0.9],
+        ["v1", "v2", 0.8],
+        ["v2", "v0", 0.7],
+        ["v1", "v0", 0.6],
+    ]
     assert result.edges(0.75)["target"].tolist() == ["v1", "v2"]
     assert result.edges(1.0).empty
     assert result.top(2)["probability"].tolist() == [0.9, 0.8]

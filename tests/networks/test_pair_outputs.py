@@ -43,7 +43,7 @@ def _network(config: PairConfig = CONFIG) -> Network:
 
 def _inputs(k: int, stratum: str = "mixed", d: int = 6, n: int = 70):  # type: ignore[no-untyped-def]
     item = GeneralDomain.stratum(stratum).draw(generator(3, Stream.VALIDATION, k), d=d, n=n, n_interventional=20)
-    return item["x"], item["kinds"], item["interventions"], item["missing"]
+    return item["x"], item["column_kinds"], item["interventions"], item["missing"]
 
 
 def _predict(network: Network, x, kinds, u, missing, rows: int | None = None) -> Prediction:  # type: ignore[no-untyped-def]

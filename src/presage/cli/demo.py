@@ -27,7 +27,7 @@ def main(folder: str = "demo") -> None:
     print(f"{dataset}, simulated ({EXAMPLE}); model {model.name!r}: {model.metadata.get('card', {}).get('about', '')}")
     print("\nprobability  edge                 truth")
     found = result.adjacency(acyclic=False)
-    for source, target, value in result.edges().itertuples(index=False):
+    for source, target, value, *_ in result.edges().itertuples(index=False):
         true = truth[dataset.names.index(source), dataset.names.index(target)]
         print(f"{value:>11.2f}  {source + ' -> ' + target:<20} {'yes' if true else 'no'}")
     missed = [(i, j) for i, j in np.argwhere(truth) if not found[i, j]]

@@ -61,13 +61,14 @@ def encode_batch(drawn: list[dict[str, Any]], domain: Domain) -> TrainBatch:
     missing = np.stack([item["missing"] for item in drawn]) if "missing" in drawn[0] else None
     missing = missing if missing is not None and missing.any() else None
     extra: dict[str, Any] = {}
-    if "kinds" in drawn[0]:
+    if "column_kinds" in drawn[0]:
         tables = [
-            encode(item["x"], item["kinds"], item["missing"] if item["missing"].any() else None) for item in drawn
+            encode(item["x"], item["column_kinds"], item["missing"] if item["missing"].any() else None)
+            for item in drawn
         ]
         x = np.stack([table.x for table in tables])
         extra["columns"] = {
-            "kinds": np.stack([item["kinds"] for item in drawn]),
+            "kinds": np.stack([item["column_kinds"] for item in drawn]),
             "second": np.stack([table.second for table in tables]),
             "association": np.stack([table.association for table in tables]),
         }

@@ -45,7 +45,7 @@ def pair_features(z_scores: bool, views: int = 2, kinds: bool = False) -> int:
 
 
 def rank_normal(x: Tensor, missing: Tensor | None = None) -> Tensor:
-    """Normal pair_z_scores of the ranks within each column: inverse normal CDF of (rank + 1/2) / n, ties averaged.
+    """Normal scores of the ranks within each column: inverse normal CDF of (rank + 1/2) / n, ties averaged.
 
     x: [B, n, d]; missing cells get 0 and do not count.
     """
@@ -61,10 +61,10 @@ def rank_normal(x: Tensor, missing: Tensor | None = None) -> Tensor:
     below = torch.searchsorted(ordered, columns, right=False)
     up_to = torch.searchsorted(ordered, columns, right=True)
     share = (below + up_to).to(x.dtype) / (2.0 * count)  # mean of rank + 1/2 over ties
-    pair_z_scores = math.sqrt(2.0) * torch.erfinv(2.0 * share.clamp(1e-7, 1.0 - 1e-7) - 1.0)
+    scores = math.sqrt(2.0) * torch.erfinv(2.0 * share.clamp(1e-7, 1.0 - 1e-7) - 1.0)
     if missing is not None:
-        pair_z_scores = pair_z_scores.masked_fill(missing.transpose(1, 2), 0.0)
-    return pair_z_scores.transpose(1, 2)
+        scores = scores.masked_fill(missing.transpose(1, 2), 0.0)
+    return scores.transpose(1, 2)
 
 
 def _column_scaled(x: Tensor, observed: Tensor | None) -> Tensor:

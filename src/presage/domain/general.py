@@ -306,7 +306,7 @@ class GeneralDomain(Domain):
         return {
             "x": np.ascontiguousarray(x[:, extra:].T),
             "missing": np.ascontiguousarray(missing[:, extra:].T),
-            "kinds": kinds,
+            "column_kinds": kinds,
         }
 
     def _effects(self, structure: Structure, sampled: Sampled, fit: int) -> np.ndarray:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from presage.columns import ColumnKind
+from presage.data.encode import is_nominal
 from presage.errors import ConfigError, DataError
 from presage.inference.hub import load_model, models
 from presage.inference.inputs import Inputs, constant_columns, data_warnings, read_inputs
 from presage.inference.knowledge import Knowledge
-from presage.inference.model import Model, Prepared
+from presage.inference.model import Estimate, Model, Prepared
 from presage.inference.result import Result
 from presage.ood.check import OODReport, compare
 from presage.types import Dataset
@@ -58,16 +60,15 @@ def discover(
         known.masks(names, engine.acyclic)  # contradictions surface before the network runs
     if ood is not None and ood.is_ood:
         warnings.append(ood.sentence(engine.name))
-    varying = np.flatnonzero(~constant_columns(dataset))
+    varying, kinds = np.flatnonzero(~constant_columns(dataset)), dataset.column_kinds
     prepared = _prepare(engine, dataset, varying)
     del data, inputs, dataset  # frees large tables before the network, which reads the prepared copy, runs
-    probabilities = np.zeros((len(names), len(names)))
-    if prepared is not None:
-        found = engine.predict_proba(prepared)
-        np.fill_diagonal(found, 0.0)
-        probabilities[np.ix_(varying, varying)] = found
+    estimate = _expanded(None if prepared is None else engine.predict(prepared), varying, kinds)
     return Result(
-        unconstrained=probabilities,
+        unconstrained=estimate.probabilities,
+        hidden_causes=estimate.confounded,
+        effect=estimate.effect,
+        effect_scale=estimate.effect_scale,
         names=names,
         data_warnings=tuple(warnings),
         model=engine.name,
@@ -118,7 +119,35 @@ def _prepare(engine: Model, dataset: Dataset, varying: np.ndarray) -> Prepared |
     x, interventions, missing = (
         part if everything else part[:, varying] for part in (dataset.x, dataset.interventions, dataset.missing)
     )
-    return engine.prepare(x, interventions, missing)
+    return engine.prepare(x, interventions, missing, dataset.column_kinds[varying])
+
+
+def _expanded(found: Estimate | None, varying: np.ndarray, kinds: np.ndarray) -> Estimate:
+    """Estimates for all columns: constant ones have no edges, no hidden causes and no effects.
+
+    An effect per standard deviation means nothing where levels have no order, so nominal columns have none.
+    """
+    d = len(kinds)
+    if found is None:
+        return Estimate(np.zeros((d, d)), None, None, None)
+    inside = np.ix_(varying, varying)
+
+    def expand(values: np.ndarray | None, fill: float) -> np.ndarray | None:
+        if values is None:
+            return None
+        out = np.full((d, d), fill)
+        out[inside] = values
+        np.fill_diagonal(out, fill)
+        return out
+
+    effect, scale = expand(found.effect, np.nan), expand(found.effect_scale, np.nan)
+    unordered = is_nominal(kinds)
+    for values in (effect, scale):
+        if values is not None:
+            values[unordered] = values[:, unordered] = np.nan
+    probabilities = expand(found.probabilities, 0.0)
+    assert probabilities is not None
+    return Estimate(probabilities, expand(found.confounded, 0.0), effect, scale)
 
 
 def _compare(engine: Model, dataset: Dataset) -> OODReport | None:
@@ -134,4 +163,5 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         "targets": int(dataset.interventions.any(axis=0).sum()),
         "missing_share": float(dataset.missing.mean()),
         "kind": dataset.kind,
+        "column_kinds": [ColumnKind(kind).name.lower() for kind in dataset.column_kinds],
     }

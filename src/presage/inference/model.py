@@ -1,4 +1,4 @@
-"""`Model`: a trained network together with its metadata, from raw values to edge probabilities."""
+"""`Model`: a trained network together with its metadata, from raw values to probabilities and effects."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import psutil
 
+from presage.columns import guess_kinds
 from presage.data.standardize import standardize
 from presage.errors import DataError, ModelFileError
 from presage.types import Kind
@@ -15,10 +16,11 @@ from presage.types import Kind
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from presage.networks.network import Network
+    from presage.data.row_statistics import Columns
+    from presage.networks.network import Network, Prediction
     from presage.report.card import ModelCard
 
-__all__ = ["Model", "Prepared"]
+__all__ = ["Estimate", "Model", "Prepared"]
 
 _COLUMNS_AT_ONCE = 8
 
@@ -29,6 +31,20 @@ class Prepared(NamedTuple):
     x: Tensor
     interventions: Tensor
     missing: Tensor | None
+    columns: Columns | None = None
+
+
+class Estimate(NamedTuple):
+    """What a model estimates for every pair [d, d]; None where it has no such output."""
+
+    probabilities: np.ndarray
+    """Edge probabilities; row causes column."""
+    confounded: np.ndarray | None
+    """Probabilities of a hidden common cause, symmetric."""
+    effect: np.ndarray | None
+    """Signed standardized effect of the row on the column if the edge exists: the median of a Laplace distribution."""
+    effect_scale: np.ndarray | None
+    """Scale of that distribution."""
 
 
 class Model:
@@ -52,20 +68,27 @@ class Model:
         parameters = sum(parameter.numel() for parameter in network.parameters())
         self.card: ModelCard = make_card(metadata, network.config.to_json(), parameters)
 
+    @property
+    def reads_kinds(self) -> bool:
+        """Whether the network distinguishes kinds of columns."""
+        return bool(getattr(self.network.config, "column_kinds", False))
+
     def probabilities(
         self,
         x: np.ndarray,
         interventions: np.ndarray | None = None,
         missing: np.ndarray | None = None,
         *,
+        column_kinds: np.ndarray | None = None,
         rows: int | None = None,
     ) -> np.ndarray:
         """Edge probabilities [d, d] (row causes column) of raw values x [n, d]; exact for any n.
 
-        interventions, missing: masks [n, d] or None. NaN cells of x count as missing. `rows` bounds how many rows
+        interventions, missing: masks [n, d] or None. NaN cells of x count as missing. column_kinds: [d] of
+        `presage.columns.ColumnKind`, guessed if None; ignored by networks without kinds. `rows` bounds how many rows
         are processed at once and does not change the result. The diagonal is 0.
         """
-        return self.predict_proba(self.prepare(x, interventions, missing), rows=rows)
+        return self.predict(self.prepare(x, interventions, missing, column_kinds), rows=rows).probabilities
 
     def logits(
         self,
@@ -73,36 +96,58 @@ class Model:
         interventions: np.ndarray | None = None,
         missing: np.ndarray | None = None,
         *,
+        column_kinds: np.ndarray | None = None,
         rows: int | None = None,
     ) -> np.ndarray:
-        """Output of the network before temperature and sigmoid: float64 [d, d]."""
-        return self._predict_logits(self.prepare(x, interventions, missing), rows)
+        """Edge logits of the network before temperature and sigmoid: float64 [d, d]."""
+        found = self._predict(self.prepare(x, interventions, missing, column_kinds), rows).edge
+        return found.double().numpy()
 
     def prepare(
-        self, x: np.ndarray, interventions: np.ndarray | None = None, missing: np.ndarray | None = None
+        self,
+        x: np.ndarray,
+        interventions: np.ndarray | None = None,
+        missing: np.ndarray | None = None,
+        column_kinds: np.ndarray | None = None,
     ) -> Prepared:
         """Check and standardize raw values for the network; the result takes half their memory."""
         import torch
 
         x, interventions, missing = _checked(x, interventions, missing)
-        values = torch.from_numpy(_standardized(x, self.kind, missing))
         u = torch.zeros(1, dtype=torch.bool).expand(x.shape) if interventions is None else torch.tensor(interventions)
-        return Prepared(values, u, None if missing is None else torch.tensor(missing))
+        hidden = None if missing is None else torch.tensor(missing)
+        if not self.reads_kinds:
+            return Prepared(torch.from_numpy(_standardized(x, self.kind, missing)), u, hidden)
+        from presage.data.encode import encode
+        from presage.data.row_statistics import Columns
 
-    def predict_proba(self, prepared: Prepared, *, rows: int | None = None) -> np.ndarray:
-        """Edge probabilities [d, d] of prepared values."""
-        return self._sigmoid(self._predict_logits(prepared, rows))
+        kinds = guess_kinds(x, missing) if column_kinds is None else np.asarray(column_kinds, dtype=np.int8)
+        if kinds.shape != (x.shape[1],):
+            raise DataError(f"column_kinds must have one entry for each of the {x.shape[1]} columns")
+        encoded = encode(x, kinds, missing)
+        columns = Columns(*(torch.tensor(part) for part in (kinds, encoded.second, encoded.association)))
+        return Prepared(torch.from_numpy(encoded.x), u, hidden, columns)
 
-    def _predict_logits(self, prepared: Prepared, rows: int | None) -> np.ndarray:
+    def predict(self, prepared: Prepared, *, rows: int | None = None) -> Estimate:
+        """Probabilities and effects of all pairs of prepared values."""
+        found = self._predict(prepared, rows)
+        effect, scale = found.effect, found.effect_log_scale
+        return Estimate(
+            probabilities=self._sigmoid(found.edge.double().numpy()),
+            confounded=None if found.confounded is None else self._sigmoid(found.confounded.double().numpy()),
+            effect=None if effect is None else effect.double().numpy(),
+            effect_scale=None if scale is None else scale.double().exp().numpy(),
+        )
+
+    def _predict(self, prepared: Prepared, rows: int | None) -> Prediction:
         _check_memory(prepared.x.shape[1], self.network.bytes_per_pair(), _available_memory())
         try:
-            logits = self.network.predict(*prepared, rows=rows)
+            return self.network.predict_outputs(*prepared, rows=rows)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and "alloc" not in str(error).lower():
                 raise
             n, d = prepared.x.shape
             raise DataError(f"{n:,} rows x {d:,} variables do not fit into memory; use fewer variables") from error
-        return logits.double().numpy()
 
     def _sigmoid(self, logits: np.ndarray) -> np.ndarray:
         from scipy.special import expit

@@ -1,4 +1,4 @@
-"""`Result`: edge probabilities of a table, with graphs, samples, exports and reports. Row causes column, everywhere."""
+"""`Result`: what a model found in a table, with graphs, samples, exports and reports. Row causes column, everywhere."""
 
 from __future__ import annotations
 
@@ -29,22 +29,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "check_threshold"]
 
+_INTERVAL = 0.9
+"""Probability of the intervals of effects."""
+_ESTIMATES = ("hidden_causes", "effect", "effect_scale")
 _TRIES = 200
 """Rejected draws per acyclic sample before edges that close cycles are removed instead."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """Edge probabilities with names, warnings and background knowledge.
+    """Edge probabilities, hidden causes and effects with names, warnings and background knowledge.
 
     unconstrained: float64 [d, d], read-only; the probabilities of the model before background knowledge.
+    hidden_causes: [d, d], probabilities of a hidden common cause; None if the model does not estimate them.
+    effect, effect_scale: [d, d], signed effect of an edge in standard deviations (change of the column's variable when
+    the row's rises by one and its other causes stay) and scale of its Laplace distribution; None if not estimated, NaN
+    where undefined.
     data_warnings: sentences about the data. acyclic_model: whether the model was trained on acyclic graphs.
     ood: report of the out-of-distribution check; None if the model has no reference for it.
-    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind.
+    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind, column_kinds.
     """
 
     unconstrained: np.ndarray
     names: tuple[str, ...]
+    hidden_causes: np.ndarray | None = None
+    effect: np.ndarray | None = None
+    effect_scale: np.ndarray | None = None
     data_warnings: tuple[str, ...] = ()
     model: str = ""
     card: ModelCard | None = None
@@ -65,7 +75,11 @@ class Result:
         warnings = list(self.data_warnings)
         if self.acyclic_model and not is_acyclic(matrix > 0.5):
             warnings.append("the edges above 0.5 form a cycle; the most probable acyclic graph leaves some of them out")
-        for name, value in (("unconstrained", unconstrained), ("matrix", matrix)):
+        arrays = {"unconstrained": unconstrained, "matrix": matrix}
+        for name in _ESTIMATES:
+            if (value := getattr(self, name)) is not None:
+                arrays[name] = np.array(value, dtype=np.float64)
+        for name, value in arrays.items():
             value.flags.writeable = False
             object.__setattr__(self, name, value)
         object.__setattr__(self, "warnings", warnings)
@@ -112,8 +126,36 @@ class Result:
         index = pd.Index(self.names, name="cause")
         return pd.DataFrame(self.matrix.copy(), index=index, columns=pd.Index(self.names, name="effect"))
 
+    @property
+    def confounded(self) -> pd.DataFrame | None:
+        """[d, d] with names, symmetric: the probability of a hidden common cause; None if the model has no estimate."""
+        import pandas as pd
+
+        if self.hidden_causes is None:
+            return None
+        return pd.DataFrame(self.hidden_causes.copy(), index=list(self.names), columns=list(self.names))
+
+    def confounded_pairs(self, threshold: float = 0.5) -> list[tuple[str, str, float]]:
+        """Pairs with a hidden common cause and its probability, above the threshold, most probable first."""
+        if self.hidden_causes is None:
+            return []
+        pairs = np.argwhere(np.triu(self.hidden_causes, 1) > check_threshold(threshold))
+        found = [(self.names[i], self.names[j], float(self.hidden_causes[i, j])) for i, j in pairs]
+        return sorted(found, key=lambda pair: -pair[2])
+
+    def effect_interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ends [d, d] of the central 90 % intervals of the effects; NaN where there is no estimate."""
+        nothing = np.full(self.matrix.shape, np.nan)
+        effect, scale = (nothing if part is None else part for part in (self.effect, self.effect_scale))
+        reach = -np.log(1.0 - _INTERVAL) * scale  # of a Laplace distribution
+        return effect - reach, effect + reach
+
     def edges(self, threshold: float = 0.5) -> pd.DataFrame:
-        """Edges with a probability above the threshold: source, target, probability; most probable first."""
+        """Edges with a probability above the threshold, most probable first.
+
+        Columns: source, target, probability, effect (signed, standardized), effect_low, effect_high (90 % interval).
+        Effects are NaN if the model does not estimate them or the levels of a column have no order.
+        """
         threshold = check_threshold(threshold)
         sources, targets = np.nonzero(self.matrix > threshold)
         return self._edge_frame(sources, targets)
@@ -134,8 +176,13 @@ class Result:
                 "source": [self.names[i] for i in sources[order]],
                 "target": [self.names[j] for j in targets[order]],
                 "probability": values[order],
+                **{name: array[sources, targets][order] for name, array in self._effects().items()},
             }
         ).astype({"source": object, "target": object})
+
+    def _effects(self) -> dict[str, np.ndarray]:
+        low, high = self.effect_interval()
+        return {"effect": 0.5 * (low + high), "effect_low": low, "effect_high": high}
 
     def adjacency(self, threshold: float = 0.5, acyclic: bool = True) -> np.ndarray:
         """The graph as int8 [d, d]; see `graph`."""
@@ -152,7 +199,7 @@ class Result:
         return best_acyclic(log_odds(self.matrix, check_threshold(threshold)))
 
     def graph(self, threshold: float = 0.5, acyclic: bool = True) -> nx.DiGraph:
-        """A networkx graph of the edges above the threshold, with the edge attribute "probability".
+        """A networkx graph of the edges above the threshold, with the edge attributes "probability" and "effect".
 
         acyclic: the most probable acyclic graph. It is exact where cycles involve at most 16 variables, and beyond
         that found by a greedy search improved by moving single variables in the causal order. Pass acyclic=False for
@@ -162,8 +209,10 @@ class Result:
 
         graph = nx.DiGraph(model=self.model)
         graph.add_nodes_from(self.names)
+        effect = self._effects()["effect"]
         for i, j in np.argwhere(self.adjacency(threshold, acyclic)):
-            graph.add_edge(self.names[i], self.names[j], probability=float(self.matrix[i, j]))
+            known = {} if np.isnan(effect[i, j]) else {"effect": float(effect[i, j])}
+            graph.add_edge(self.names[i], self.names[j], probability=float(self.matrix[i, j]), **known)
         return graph
 
     def sample(self, k: int, acyclic: bool = False, seed: int = 0) -> np.ndarray:
@@ -195,13 +244,16 @@ class Result:
         return project_to_dag(np.where(draw, priority, 0.0))
 
     def to_dot(self, threshold: float = 0.5, acyclic: bool = True) -> str:
-        """The graph (see `graph`) in Graphviz's DOT language."""
+        """The graph (see `graph`) in Graphviz's DOT language; hidden common causes are dashed double arrows."""
         lines = ["digraph presage {"] + [f"  {_quoted(name)};" for name in self.names]
         for i, j in np.argwhere(self.adjacency(threshold, acyclic)):
             value = f"{self.matrix[i, j]:.4g}"
             lines.append(
                 f'  {_quoted(self.names[i])} -> {_quoted(self.names[j])} [probability={value}, label="{value}"];'
             )
+        for first, second, probability in self.confounded_pairs(threshold):
+            style = f"dir=both, style=dashed, constraint=false, probability={probability:.4g}"
+            lines.append(f"  {_quoted(first)} -> {_quoted(second)} [{style}];")
         return "\n".join([*lines, "}"]) + "\n"
 
     def to_dowhy(self, threshold: float = 0.5) -> str:
@@ -233,8 +285,8 @@ class Result:
             "known": None if self.known is None else self.known.to_json(),
             "threshold": threshold,
             "edges": [
-                {"source": source, "target": target, "probability": float(value)}
-                for source, target, value in edges.itertuples(index=False)
+                {key: None if value != value else value for key, value in edge.items()}  # JSON has no NaN
+                for edge in edges.to_dict("records")
             ],
             "most_probable_acyclic": {
                 "edges": [[self.names[i], self.names[j]] for i, j in np.argwhere(acyclic)],
@@ -244,6 +296,9 @@ class Result:
         }
         if self.known:
             content["unconstrained"] = self.unconstrained.tolist()
+        for key in _ESTIMATES:
+            if (values := getattr(self, key)) is not None:
+                content[key] = [[None if value != value else value for value in row] for row in values.tolist()]
         return content
 
     @staticmethod
@@ -253,9 +308,13 @@ class Result:
         file = file / "result.json" if file.is_dir() else file
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
+            estimates: dict[str, Any] = {
+                key: np.array(content[key], dtype=np.float64) for key in _ESTIMATES if key in content
+            }
             return Result(
                 unconstrained=np.array(content.get("unconstrained", content["probabilities"]), dtype=np.float64),
                 names=tuple(content["names"]),
+                **estimates,
                 data_warnings=tuple(content["data_warnings"]),
                 model=content["model"],
                 acyclic_model=content["acyclic_model"],
@@ -277,6 +336,8 @@ class Result:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write probabilities.csv, edges.csv, graph.graphml, graph.dot, graph.png, report.html and result.json.
 
+        Models that estimate hidden common causes add confounded.csv.
+
         The graph files hold the most probable acyclic graph, or all edges above 0.5 if the domain of the model has
         feedback loops.
         """
@@ -291,6 +352,7 @@ class Result:
         contents: dict[str, bytes] = {
             "probabilities.csv": self.probabilities.to_csv().encode(),
             "edges.csv": self.edges().to_csv(index=False).encode(),
+            **({} if self.confounded is None else {"confounded.csv": self.confounded.to_csv().encode()}),
             "graph.graphml": "\n".join(nx.generate_graphml(self.graph(acyclic=self.acyclic_model))).encode(
                 "utf-8", "xmlcharrefreplace"
             ),

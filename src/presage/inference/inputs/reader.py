@@ -38,6 +38,7 @@ def read_inputs(data: Any, interventions: Any = None, *, layer: str | None = Non
         interventions=mask,  # type: ignore[arg-type]  # None means nowhere
         missing=table.missing,  # type: ignore[arg-type]
         names=tuple(table.names),
+        column_kinds=data.column_kinds if isinstance(data, Dataset) and data.d == len(table.names) else None,  # type: ignore[arg-type]
         graph=table.graph,
     )
     if dataset.missing.all():

@@ -6,7 +6,7 @@ import numpy as np
 
 from presage.errors import DataError
 
-__all__ = ["break_cycles", "is_acyclic", "project_to_dag", "relabel", "topological_order"]
+__all__ = ["break_cycles", "descendants", "is_acyclic", "project_to_dag", "relabel", "topological_order"]
 
 
 def topological_order(graph: np.ndarray) -> np.ndarray:
@@ -44,6 +44,23 @@ def _kahn(graph: np.ndarray) -> list[int]:
             if waiting[j] == 0:
                 ready.append(j)
     return order
+
+
+def descendants(graphs: np.ndarray) -> np.ndarray:
+    """Whether a path of at least one edge leads from row to column: bool [..., d, d] of graphs [..., d, d].
+
+    >>> descendants(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])).astype(int).tolist()
+    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    edges = (np.asarray(graphs) != 0).astype(np.float32)  # float products use fast matrix multiplication
+    reach = edges
+    length = 1
+    while length < edges.shape[-1]:  # paths of up to `length` edges are known
+        longer = ((reach + reach @ reach) > 0).astype(np.float32)
+        if np.array_equal(longer, reach):
+            break
+        reach, length = longer, 2 * length
+    return reach > 0
 
 
 def relabel(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:

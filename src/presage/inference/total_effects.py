@@ -1,0 +1,318 @@
+"""Total effects: what setting one variable does to another, averaged over sampled acyclic graphs.
+
+In a linear model with graph G, the effect of setting a on b is the coefficient of a in the regression of b on a and the
+parents of a in G (Pearl, 2009, section 3.3), and 0 if b is no descendant of a. Covariances suffice for that regression,
+so a result stores the second moments of its table and not the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from presage.data.standardize import standardize_dataset, standardize_real
+from presage.errors import ConfigError
+from presage.graphs.ops import descendants
+from presage.types import Dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "ENOUGH_ROWS",
+    "EffectTable",
+    "Moments",
+    "TotalEffect",
+    "Units",
+    "effect_frame",
+    "total_effect",
+    "total_effects",
+]
+
+Units = Literal["standardized", "raw"]
+
+ENOUGH_ROWS = 50
+"""With at least this many observational rows, interventional rows are left out of the moments."""
+_RIDGE = 1e-9
+"""Added to variances of 1: keeps exact collinearity solvable and gives it a very wide interval."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moments:
+    """Second moments of a table.
+
+    correlation: float64 [d, d]; rows and columns of variables that never change are 0.
+    scale: standard deviations [d] in the units of the table; None for counts, which are analysed as log counts.
+    n: number of rows used. pairs: number of rows [d, d] where both variables were measured; None: all n rows.
+    observational: whether all of these rows are observational.
+    """
+
+    correlation: np.ndarray
+    scale: np.ndarray | None
+    n: int
+    pairs: np.ndarray | None = None
+    observational: bool = True
+
+    @staticmethod
+    def of(dataset: Dataset) -> Moments:
+        """Moments over the observational rows, or over all rows if fewer than `ENOUGH_ROWS` are observational.
+
+        Missing cells are left out pair by pair.
+        """
+        free = ~dataset.interventions.any(axis=1)
+        observational = bool(free.all()) or int(free.sum()) >= ENOUGH_ROWS
+        values = standardize_dataset(dataset) if dataset.kind == "counts" else dataset.x
+        missing = dataset.missing
+        if observational and not free.all():
+            values, missing = values[free], missing[free]
+        z = standardize_real(values, missing if missing.any() else None).astype(np.float64)
+        n = len(z)
+        pairs = None
+        if missing.any():
+            measured = (~missing).astype(np.float64)
+            pairs = np.rint(measured.T @ measured).astype(np.int64)
+        correlation = z.T @ z / (n if pairs is None else np.maximum(pairs, 1))
+        scale = None
+        if dataset.kind != "counts":
+            observed = np.where(missing, np.nan, values)
+            scale = np.array([_deviation(column[~np.isnan(column)]) for column in observed.T])
+        return Moments(
+            correlation=correlation if pairs is None else _semidefinite(correlation),
+            scale=scale,
+            n=n,
+            pairs=pairs,
+            observational=observational,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {
+            "correlation": self.correlation.tolist(),
+            "scale": None if self.scale is None else self.scale.tolist(),
+            "n": self.n,
+            "pairs": None if self.pairs is None else self.pairs.tolist(),
+            "observational": self.observational,
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> Moments:
+        """The moments that `to_json` described."""
+        scale, pairs = content["scale"], content["pairs"]
+        return Moments(
+            correlation=np.array(content["correlation"], dtype=np.float64),
+            scale=None if scale is None else np.array(scale, dtype=np.float64),
+            n=int(content["n"]),
+            pairs=None if pairs is None else np.array(pairs, dtype=np.int64),
+            observational=bool(content["observational"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalEffect:
+    """The effect of setting one variable on another, over all directed paths.
+
+    effect: mean over sampled acyclic graphs, 0 in graphs where the cause is no ancestor. low, high: bounds of the
+    interval of probability `level`, which covers the choice of the graph and the sampling error of the regression.
+    probability: share of the graphs in which the cause is an ancestor of the effect.
+    units: "standardized" (standard deviations of the effect per standard deviation of the cause) or "raw" (units of
+    the effect per unit of the cause).
+    """
+
+    cause: str
+    outcome: str
+    effect: float
+    low: float
+    high: float
+    probability: float
+    level: float
+    units: Units
+
+    def __repr__(self) -> str:
+        return (
+            f"TotalEffect({self.cause} on {self.outcome}: {self.effect:.3g}, {self.level:.0%} interval "
+            f"{self.low:.3g} to {self.high:.3g} ({self.units}); ancestor with probability {self.probability:.2f})"
+        )
+
+
+class EffectTable(NamedTuple):
+    """Total effects of one variable (standardized units) on several: arrays [m]."""
+
+    effect: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    probability: np.ndarray
+
+
+def total_effect(
+    graphs: np.ndarray,
+    moments: Moments | None,
+    names: Sequence[str],
+    cause: int,
+    outcome: int,
+    *,
+    units: Units = "standardized",
+    level: float = 0.9,
+) -> TotalEffect:
+    """The effect of setting variable number `cause` on variable number `outcome`; see `total_effects`."""
+    if cause == outcome:
+        raise ConfigError(f"cause and outcome are both {names[cause]!r}; give two variables")
+    known = _require(moments)
+    factor = _factors(known, cause, np.array([outcome]), units)[0]
+    found = total_effects(graphs, known, cause, [outcome], level=level)
+    return TotalEffect(
+        cause=names[cause],
+        outcome=names[outcome],
+        effect=float(found.effect[0] * factor),
+        low=float(found.low[0] * factor),
+        high=float(found.high[0] * factor),
+        probability=float(found.probability[0]),
+        level=_check_level(level),
+        units=units,
+    )
+
+
+def effect_frame(
+    graphs: np.ndarray,
+    moments: Moments | None,
+    names: Sequence[str],
+    *,
+    threshold: float = 0.5,
+    units: Units = "standardized",
+    level: float = 0.9,
+) -> pd.DataFrame:
+    """Total effects of all pairs whose probability of ancestry is above the threshold, largest effects first.
+
+    Columns: source, target, effect, low, high, probability.
+    """
+    import pandas as pd
+
+    known = _require(moments)
+    reach = descendants(graphs)
+    parts = []
+    for cause in range(len(names)):
+        outcomes = np.flatnonzero(reach[:, cause].mean(axis=0) > threshold)
+        factors = _factors(known, cause, outcomes, units)
+        if len(outcomes) == 0:
+            continue
+        found = total_effects(graphs, known, cause, outcomes.tolist(), level=level, reach=reach)
+        part = {"source": names[cause], "target": [names[j] for j in outcomes]}
+        part |= {key: getattr(found, key) * factors for key in ("effect", "low", "high")}
+        parts.append(pd.DataFrame({**part, "probability": found.probability}))
+    columns = ["source", "target", "effect", "low", "high", "probability"]
+    if not parts:
+        return pd.DataFrame({key: np.zeros(0, dtype=object if key in columns[:2] else float) for key in columns})
+    frame = pd.concat(parts, ignore_index=True).astype({"source": object, "target": object})
+    return frame.sort_values("effect", key=np.abs, ascending=False, kind="stable", ignore_index=True)
+
+
+def total_effects(
+    graphs: np.ndarray,
+    moments: Moments,
+    cause: int,
+    outcomes: Sequence[int],
+    *,
+    level: float = 0.9,
+    reach: np.ndarray | None = None,
+) -> EffectTable:
+    """Effects of setting `cause` on each outcome, over sampled acyclic graphs [k, d, d], in standardized units.
+
+    reach: `descendants(graphs)`, if known. Samples with the same parents of `cause` share one regression.
+    """
+    level = _check_level(level)
+    columns = np.asarray(outcomes, dtype=np.int64)
+    below = (descendants(graphs) if reach is None else reach)[:, cause, columns]  # [k, m]
+    parent_sets, member = np.unique(graphs[:, :, cause], axis=0, return_inverse=True)
+    # Share of the samples with each parent set (rows) in which the cause is an ancestor of each outcome (columns).
+    same = np.eye(len(parent_sets))[member.reshape(-1)]  # [k, sets]
+    share = same.T @ below / len(graphs)
+    fits = [_regress(moments, cause, np.flatnonzero(parents), columns) for parents in parent_sets]
+    slope, error, freedom = (np.stack(parts) for parts in zip(*fits, strict=True))  # [sets, m] each
+    mixture = _Mixture(slope, np.maximum(error, 1e-12), freedom, share)
+    low, high = (mixture.quantile(tail) for tail in ((1.0 - level) / 2, (1.0 + level) / 2))
+    return EffectTable((share * slope).sum(axis=0), low, high, share.sum(axis=0))
+
+
+class _Mixture(NamedTuple):
+    """Student distributions [sets, m] with weights [sets, m]; the weight that is left in a column lies on 0."""
+
+    slope: np.ndarray
+    error: np.ndarray
+    freedom: np.ndarray
+    share: np.ndarray
+
+    def quantile(self, level: float) -> np.ndarray:
+        """The smallest value [m] whose cumulative probability reaches the level, by bisection."""
+        from scipy.special import stdtr, stdtrit
+
+        at_zero = 1.0 - self.share.sum(axis=0)
+        points = np.where(self.share > 0, self.slope + self.error * stdtrit(self.freedom, level), 0.0)
+        # The quantile of a mixture lies between those of its parts, of which 0 is one.
+        low, high = np.minimum(points.min(axis=0), 0.0), np.maximum(points.max(axis=0), 0.0)
+        for _ in range(60):
+            middle = (low + high) / 2
+            reached = (self.share * stdtr(self.freedom, (middle - self.slope) / self.error)).sum(axis=0)
+            enough = reached + at_zero * (middle >= 0) >= level - 1e-12
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return np.where(np.abs(high) < 1e-12, 0.0, high)
+
+
+def _regress(
+    moments: Moments, cause: int, parents: np.ndarray, outcomes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficient of the cause, its standard error and degrees of freedom [m], adjusting for the parents."""
+    inputs = np.concatenate([[cause], parents])
+    inside = moments.correlation[np.ix_(inputs, inputs)] + _RIDGE * np.eye(len(inputs))
+    across = moments.correlation[np.ix_(inputs, outcomes)]  # [p, m]
+    inverse = np.linalg.inv(inside)
+    slopes = inverse @ across
+    residual = np.maximum(np.diag(moments.correlation)[outcomes] - (slopes * across).sum(axis=0), 0.0)
+    if moments.pairs is None:
+        n = np.full(len(outcomes), moments.n)
+    else:
+        n = np.minimum(moments.pairs[np.ix_(inputs, inputs)].min(), moments.pairs[np.ix_(inputs, outcomes)].min(axis=0))
+    freedom = np.maximum(n - len(inputs) - 1, 1)
+    return slopes[0], np.sqrt(residual * inverse[0, 0] / freedom), freedom
+
+
+def _deviation(column: np.ndarray) -> float:
+    """Standard deviation; dividing by the largest value first keeps squares finite."""
+    largest = float(np.abs(column).max(initial=0.0))
+    return largest * float(np.std(column / largest)) if largest > 0 else 0.0
+
+
+def _semidefinite(correlation: np.ndarray) -> np.ndarray:
+    """Correlations of incomplete pairs without negative eigenvalues; the diagonal stays as it is."""
+    values, vectors = np.linalg.eigh(correlation)
+    if values[0] >= 0:
+        return correlation
+    fixed = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    wanted, found = np.sqrt(np.diag(correlation)), np.sqrt(np.diag(fixed))
+    factor = np.divide(wanted, found, out=np.zeros_like(found), where=found > 0)
+    return np.asarray(fixed * np.outer(factor, factor))
+
+
+def _check_level(level: float) -> float:
+    """The level as a float; raises `ConfigError` unless it is a number between 0 and 1."""
+    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < level < 1:
+        raise ConfigError(f"the level of an interval must be a number between 0 and 1, not {level!r}")
+    return float(level)
+
+
+def _require(moments: Moments | None) -> Moments:
+    if moments is None:
+        raise ConfigError("this result holds no moments of the data; run presage.discover to get total effects")
+    return moments
+
+
+def _factors(moments: Moments, cause: int, outcomes: np.ndarray, units: Units) -> np.ndarray:
+    """Standardized effects times these [m] are effects in the units asked for."""
+    if units not in ("standardized", "raw"):
+        raise ConfigError(f"units must be 'standardized' or 'raw', not {units!r}")
+    if units == "standardized":
+        return np.ones(len(outcomes))
+    if moments.scale is None:
+        raise ConfigError("the values are counts, read as log counts, so effects have no raw units; use 'standardized'")
+    return moments.scale[outcomes] / moments.scale[cause] if moments.scale[cause] > 0 else np.zeros(len(outcomes))

@@ -1,0 +1,54 @@
+"""Stability: how much edge probabilities change when the rows are drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from presage.errors import ConfigError
+from presage.rng import Stream, generator
+
+__all__ = ["check_bootstrap", "resample_rows", "row_groups", "spread"]
+
+
+def row_groups(interventions: np.ndarray) -> list[np.ndarray]:
+    """Row numbers of each distinct set of targets; observational rows form one group. interventions: bool [n, d].
+
+    >>> [group.tolist() for group in row_groups(np.array([[0, 0], [1, 0], [0, 0], [1, 0]], dtype=bool))]
+    [[0, 2], [1, 3]]
+    """
+    _, member = np.unique(np.packbits(interventions, axis=1), axis=0, return_inverse=True)
+    member = member.reshape(-1)
+    order = np.argsort(member, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(member[order])) + 1)
+
+
+def resample_rows(rng: np.random.Generator, groups: list[np.ndarray]) -> np.ndarray:
+    """Rows drawn with replacement within each group, so that every intervention keeps its number of rows: sorted [n]."""
+    return np.sort(np.concatenate([group[rng.integers(len(group), size=len(group))] for group in groups]))
+
+
+def spread(
+    predict: Callable[[np.ndarray], np.ndarray], interventions: np.ndarray, bootstrap: int, *, seed: int = 0
+) -> np.ndarray:
+    """Standard deviation [d, d] of what `predict` gives for `bootstrap` resamples of the rows.
+
+    predict: from row numbers [n] to edge probabilities [d, d]. interventions: bool [n, d].
+    """
+    groups = row_groups(interventions)
+    mean = square = 0.0  # Welford's update keeps two matrices instead of all predictions
+    for number in range(bootstrap):
+        found = predict(resample_rows(generator(seed, Stream.ANSWER, 2, number), groups))
+        step = found - mean
+        mean = mean + step / (number + 1)
+        square = square + step * (found - mean)
+    return np.sqrt(np.asarray(square) / (bootstrap - 1))
+
+
+def check_bootstrap(bootstrap: int) -> int:
+    """The number of resamples as an int; raises `ConfigError` unless it is 0 or at least 2."""
+    whole = isinstance(bootstrap, (int, np.integer)) and not isinstance(bootstrap, bool)
+    if not whole or bootstrap < 0 or bootstrap == 1:
+        raise ConfigError(f"bootstrap must be 0 (off) or a whole number of at least 2, not {bootstrap!r}")
+    return int(bootstrap)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from presage.data.anndata_io import store_probabilities
 from presage.domain.catalog import simulate
 from presage.errors import DataError
 from presage.types import Dataset
@@ -91,3 +92,18 @@ def test_a_row_annotation_may_not_hide_the_targets() -> None:
     dataset = Dataset(x=np.zeros((2, 1)), annotations={"target": np.zeros(2)})
     with pytest.raises(DataError, match="target"):
         dataset.to_anndata()
+
+
+def test_probabilities_land_on_the_rows_and_columns_of_their_names() -> None:
+    import pandas as pd
+
+    adata = anndata.AnnData(X=np.ones((2, 4)), var=pd.DataFrame(index=list("abcd")))
+    probabilities = np.array([[0.0, 0.9], [0.2, 0.0]])
+    store_probabilities(adata, probabilities, ("d", "b"), {"model": "m"})
+    expected = np.zeros((4, 4))
+    expected[3, 1], expected[1, 3] = 0.9, 0.2
+    assert np.array_equal(adata.varp["presage"].toarray(), expected)
+    assert adata.uns["presage"]["model"] == "m"
+    assert list(adata.uns["presage"]["variables"]) == ["d", "b"]
+    with pytest.raises(DataError, match="no variable 'e'"):
+        store_probabilities(adata, probabilities, ("d", "e"), {})

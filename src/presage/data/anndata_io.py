@@ -1,7 +1,11 @@
-"""`Dataset` to AnnData and back: values in X, targets and row annotations in obs, the graph in varp."""
+"""`Dataset` to AnnData and back: values in X, targets and row annotations in obs, the graph in varp.
+
+Edge probabilities go into varp["presage"], with a record of how they were found in uns["presage"].
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +16,7 @@ from presage.types import Dataset
 if TYPE_CHECKING:
     import anndata
 
-__all__ = ["TARGET", "from_anndata", "to_anndata"]
+__all__ = ["RESULT", "TARGET", "from_anndata", "store_probabilities", "to_anndata"]
 
 TARGET = "target"
 """Column of obs with the names of the variables intervened on, joined by SEPARATOR; empty in observational rows."""
@@ -20,6 +24,8 @@ SEPARATOR = ";"
 GRAPH = "graph"
 INTERVENTIONS = "interventions"
 KIND = "presage_kind"
+RESULT = "presage"
+"""Key of varp and uns under which edge probabilities and their record are stored."""
 
 
 def to_anndata(dataset: Dataset) -> anndata.AnnData:
@@ -75,6 +81,33 @@ def from_anndata(adata: anndata.AnnData) -> Dataset:
         graph=_dense(adata.varp[GRAPH]) if GRAPH in adata.varp else None,
         annotations=annotations,
     )
+
+
+def store_probabilities(
+    adata: anndata.AnnData, probabilities: np.ndarray, names: Sequence[str], record: Mapping[str, Any]
+) -> None:
+    """Write edge probabilities [d, d] (row causes column) into varp and a record into uns of `adata` itself.
+
+    The matrix in varp is sparse and covers all variables of `adata`; those without probabilities have no entries.
+    """
+    from scipy.sparse import csr_matrix
+
+    place = {str(name): number for number, name in enumerate(adata.var_names)}
+    absent = [name for name in names if name not in place]
+    if absent:
+        raise DataError(
+            f"the AnnData has no variable {absent[0]!r}, which the result has ({len(absent)} of {len(names)} are "
+            "absent); pass the AnnData that was analysed"
+        )
+    if len(place) < adata.n_vars:
+        raise DataError("names of variables in the AnnData are not unique; call adata.var_names_make_unique() first")
+    columns = np.array([place[name] for name in names], dtype=np.int64)
+    causes, effects = np.nonzero(probabilities)
+    shape = (adata.n_vars, adata.n_vars)
+    adata.varp[RESULT] = csr_matrix(
+        (probabilities[causes, effects], (columns[causes], columns[effects])), shape=shape, dtype=np.float64
+    )
+    adata.uns[RESULT] = {**record, "variables": np.array(names, dtype=object)}
 
 
 def _dense(values: Any) -> np.ndarray:

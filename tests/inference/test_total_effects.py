@@ -118,10 +118,19 @@ def test_moments_come_from_observational_rows_if_there_are_enough() -> None:
     dataset = simulate("linear", d=5, n=200, n_interventional=100, seed=1)
     moments = Moments.of(dataset)
     assert (moments.n, moments.observational, moments.pairs) == (100, True, None)
-    np.testing.assert_allclose(moments.correlation, np.corrcoef(dataset.x[:100].T), atol=1e-5)
+    np.testing.assert_allclose(moments.correlation, np.corrcoef(dataset.x[:100].T), atol=1e-9)
     np.testing.assert_allclose(moments.scale, dataset.x[:100].std(axis=0))
     few = Moments.of(dataset.take(np.arange(100 - ENOUGH_ROWS + 1, 200)))
     assert (few.n, few.observational) == (100 + ENOUGH_ROWS - 1, False)
+
+
+def test_moments_of_long_tables_are_summed_over_blocks_of_rows() -> None:
+    x = np.random.default_rng(0).normal(size=(40_000, 3)) @ np.array(
+        [[1.0, 2.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.0, 5.0]]
+    )
+    moments = Moments.of(Dataset(x=x + 1e6))
+    np.testing.assert_allclose(moments.correlation, np.corrcoef(x.T), atol=1e-8)
+    np.testing.assert_allclose(moments.scale, x.std(axis=0), rtol=1e-6)
 
 
 def test_missing_cells_are_left_out_pair_by_pair() -> None:

@@ -29,7 +29,9 @@ def find_device(device: Any) -> torch.device:
     # torch reports absent devices by errors of several classes
     except (RuntimeError, AssertionError, ImportError, ValueError) as error:
         usable = ", ".join(_usable())
-        raise ConfigError(f"the device {str(device)!r} cannot be used here; devices of this machine: {usable}") from error
+        raise ConfigError(
+            f"the device {str(device)!r} cannot be used here; devices of this machine: {usable}"
+        ) from error
     return found
 
 

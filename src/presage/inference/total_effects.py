@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from presage.data.standardize import standardize_dataset, standardize_real
+from presage.data.standardize import standardize_dataset
 from presage.errors import ConfigError
 from presage.graphs.ops import descendants
 from presage.types import Dataset
@@ -36,6 +36,7 @@ Units = Literal["standardized", "raw"]
 
 ENOUGH_ROWS = 50
 """With at least this many observational rows, interventional rows are left out of the moments."""
+_ROWS_AT_ONCE = 1 << 14
 _RIDGE = 1e-9
 """Added to variances of 1: keeps exact collinearity solvable and gives it a very wide interval."""
 
@@ -62,28 +63,26 @@ class Moments:
 
         Missing cells are left out pair by pair.
         """
-        free = ~dataset.interventions.any(axis=1)
-        observational = bool(free.all()) or int(free.sum()) >= ENOUGH_ROWS
+        rows = np.flatnonzero(~dataset.interventions.any(axis=1))
+        observational = len(rows) == dataset.n or len(rows) >= ENOUGH_ROWS
+        rows = rows if observational else np.arange(dataset.n)
         values = standardize_dataset(dataset) if dataset.kind == "counts" else dataset.x
-        missing = dataset.missing
-        if observational and not free.all():
-            values, missing = values[free], missing[free]
-        z = standardize_real(values, missing if missing.any() else None).astype(np.float64)
-        n = len(z)
-        pairs = None
-        if missing.any():
-            measured = (~missing).astype(np.float64)
-            pairs = np.rint(measured.T @ measured).astype(np.int64)
-        correlation = z.T @ z / (n if pairs is None else np.maximum(pairs, 1))
-        scale = None
-        if dataset.kind != "counts":
-            observed = np.where(missing, np.nan, values)
-            scale = np.array([_deviation(column[~np.isnan(column)]) for column in observed.T])
+        centre, scale = _centre_and_scale(values, dataset.missing, rows)
+        total = np.zeros((dataset.d, dataset.d))
+        pairs = np.zeros((dataset.d, dataset.d))
+        for start in range(0, len(rows), _ROWS_AT_ONCE):  # no copy of the whole table
+            block = rows[start : start + _ROWS_AT_ONCE]
+            measured = (~dataset.missing[block]).astype(np.float64)
+            z = np.where(scale > 0, (values[block] - centre) / np.where(scale > 0, scale, 1.0), 0.0) * measured
+            total += z.T @ z
+            pairs += measured.T @ measured
+        complete = bool((pairs == len(rows)).all())
+        correlation = total / np.maximum(pairs, 1.0)
         return Moments(
-            correlation=correlation if pairs is None else _semidefinite(correlation),
-            scale=scale,
-            n=n,
-            pairs=pairs,
+            correlation=correlation if complete else _semidefinite(correlation),
+            scale=None if dataset.kind == "counts" else scale,
+            n=len(rows),
+            pairs=None if complete else np.rint(pairs).astype(np.int64),
             observational=observational,
         )
 
@@ -277,10 +276,17 @@ def _regress(
     return slopes[0], np.sqrt(residual * inverse[0, 0] / freedom), freedom
 
 
-def _deviation(column: np.ndarray) -> float:
-    """Standard deviation; dividing by the largest value first keeps squares finite."""
-    largest = float(np.abs(column).max(initial=0.0))
-    return largest * float(np.std(column / largest)) if largest > 0 else 0.0
+def _centre_and_scale(values: np.ndarray, missing: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation [d] over the measured cells of these rows; the deviation of constants is 0."""
+    centre, scale = np.zeros((2, values.shape[1]))
+    for j in range(values.shape[1]):
+        column = values[rows, j][~missing[rows, j]].astype(np.float64)
+        largest = float(np.abs(column).max(initial=0.0))
+        if largest > 0:
+            column /= largest  # keeps squares of heavy-tailed values finite
+            centre[j], deviation = largest * column.mean(), float(column.std())
+            scale[j] = largest * deviation if deviation > 1e-12 else 0.0
+    return centre, scale
 
 
 def _semidefinite(correlation: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ FLOORS: list[tuple[str, tuple[str, ...]]] = [
     ("metrics", ("metrics",)),  # above training, which validates with them
     ("ood", ("ood",)),  # above training, which fits the check, and inference, which runs it
     ("training", ("training",)),
-    ("inference", ("inference",)),
+    ("inference", ("inference", "estimator")),
     ("release", ("training.release", "training.evaluation")),  # evaluates models as users run them
     ("baselines", ("baselines",)),
     ("bench", ("bench",)),

@@ -13,6 +13,7 @@ _HOMES = {
     "InputError": "presage.errors",
     "Knowledge": "presage.inference.knowledge",
     "Model": "presage.inference.model",
+    "PresageDiscovery": "presage.estimator",
     "PresageError": "presage.errors",
     "Result": "presage.inference.result",
     "discover": "presage.inference.discovery",

@@ -52,7 +52,7 @@ class PresageDiscovery(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.bootstrap = bootstrap
         self.device = device
 
-    def fit(self, X: Any, y: Any = None, *, interventions: Any = None) -> PresageDiscovery:  # noqa: N803 - usual name
+    def fit(self, X: Any, y: Any = None, *, interventions: Any = None) -> PresageDiscovery:
         """Discover the graph of a table [n, d]; `X` and `interventions` as in `presage.discover`, `y` is ignored."""
         from presage.inference.discovery import discover
         from presage.inference.result import check_threshold

@@ -36,7 +36,8 @@ def cpdag(graph: np.ndarray) -> np.ndarray:
     while True:
         found = _meek(directed, adjacent, apart)
         if not found.any():
-            return (directed | (adjacent & ~directed.T)).astype(np.int8)
+            possible: np.ndarray = directed | (adjacent & ~directed.T)
+            return possible.astype(np.int8)
         directed |= found
 
 

@@ -60,7 +60,8 @@ def descendants(graphs: np.ndarray) -> np.ndarray:
         if np.array_equal(longer, reach):
             break
         reach, length = longer, 2 * length
-    return reach > 0
+    found: np.ndarray = reach > 0
+    return found
 
 
 def relabel(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:

@@ -15,6 +15,8 @@ from presage.inference.inputs import Inputs, constant_columns, data_warnings, re
 from presage.inference.knowledge import Knowledge
 from presage.inference.model import Estimate, Model, Prepared
 from presage.inference.result import Result
+from presage.inference.stability import check_bootstrap, spread
+from presage.inference.total_effects import Moments
 from presage.ood.check import OODReport, compare
 from presage.types import Dataset
 
@@ -29,6 +31,8 @@ def discover(
     counts: bool | None = None,
     known: Knowledge | None = None,
     layer: str | None = None,
+    bootstrap: int = 0,
+    device: str | None = None,
 ) -> Result:
     """Estimate which variable causes which: a probability for every ordered pair of variables.
 
@@ -38,6 +42,8 @@ def discover(
     model: a name of `presage.models()`, a file, a folder or a loaded `Model`.
     counts: whether the values are counts; None: decide by the values and the model.
     known: background knowledge, a `presage.Knowledge`. layer: the layer of AnnData that holds the values.
+    bootstrap: predict again for this many resamples of the rows, for the column stability of `Result.edges`; 0: none.
+    device: where the network runs, for example "cuda"; None: where the model is, which is the CPU after loading.
 
     Nothing passed in is modified. Raises `presage.InputError` with one sentence when the data cannot be used.
     """
@@ -45,7 +51,8 @@ def discover(
         raise ConfigError(f"known must be a presage.Knowledge, not {type(known).__name__}")
     if counts is not None and not isinstance(counts, (bool, np.bool_)):
         raise ConfigError(f"counts must be True, False or None, not {counts!r}")
-    engine = load_model(model)
+    check_bootstrap(bootstrap)
+    engine = load_model(model, device=device)
     if not isinstance(data, Inputs):
         inputs = read_inputs(data, interventions, layer=layer)
     elif interventions is None and layer is None:
@@ -62,6 +69,8 @@ def discover(
         warnings.append(ood.sentence(engine.name))
     varying, kinds = np.flatnonzero(~constant_columns(dataset)), dataset.column_kinds
     prepared = _prepare(engine, dataset, varying)
+    moments = Moments.of(dataset)
+    stability = _stability(engine, dataset, varying, bootstrap) if bootstrap else None
     del data, inputs, dataset  # frees large tables before the network, which reads the prepared copy, runs
     estimate = _expanded(None if prepared is None else engine.predict(prepared), varying, kinds)
     return Result(
@@ -77,6 +86,8 @@ def discover(
         ood=ood,
         known=known,
         data=facts,
+        moments=moments,
+        stability=stability,
     )
 
 
@@ -148,6 +159,21 @@ def _expanded(found: Estimate | None, varying: np.ndarray, kinds: np.ndarray) ->
     probabilities = expand(found.probabilities, 0.0)
     assert probabilities is not None
     return Estimate(probabilities, expand(found.confounded, 0.0), effect, scale)
+
+
+def _stability(engine: Model, dataset: Dataset, varying: np.ndarray, bootstrap: int) -> np.ndarray:
+    """Standard deviation [d, d] of the probabilities over resampled rows."""
+    stability = np.zeros((dataset.d, dataset.d))
+    if len(varying) >= 2:
+
+        def predict(rows: np.ndarray) -> np.ndarray:
+            prepared = _prepare(engine, dataset.take(rows), varying)
+            assert prepared is not None
+            return engine.predict(prepared).probabilities
+
+        stability[np.ix_(varying, varying)] = spread(predict, dataset.interventions, bootstrap)
+        np.fill_diagonal(stability, 0.0)
+    return stability
 
 
 def _compare(engine: Model, dataset: Dataset) -> OODReport | None:

@@ -92,8 +92,8 @@ def _reason(names: Sequence[str], v: int, probability: np.ndarray, partners: Seq
     """One sentence: which effects are in doubt, and what the intervention decides."""
     if information < 0.05:
         return f"The effects of {names[v]} are known already; an intervention would tell little."
-    doubtful = np.argsort(-_binary_entropy(probability), kind="stable")[:_SHOWN]
-    doubtful = [w for w in doubtful.tolist() if 0.05 < probability[w] < 0.95]
+    order = np.argsort(-_binary_entropy(probability), kind="stable").tolist()
+    doubtful = [w for w in order[:_SHOWN] if 0.05 < probability[w] < 0.95]
     effects = ", ".join(f"{names[w]} ({probability[w]:.2f})" for w in doubtful)
     subject = f"It is uncertain whether {names[v]} influences {effects}" if effects else "Many small doubts add up"
     if not partners:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from presage.errors import ConfigError, ModelFileError, require_extra
+from presage.inference.device import find_device
 from presage.inference.model import Model
 
 if TYPE_CHECKING:
@@ -20,11 +21,19 @@ BUNDLED = Path(__file__).parents[1] / "assets" / "models"
 SUFFIX = ".safetensors"
 
 
-def load_model(name: str | os.PathLike[str] | Model) -> Model:
+def load_model(name: str | os.PathLike[str] | Model, *, device: str | None = None) -> Model:
     """Load a model: a name of `presage.models()`, a file, a folder, or "hf://owner/repository[/file]".
 
     A folder holds a model file (*.safetensors) or a public avici checkpoint. Checksums are always verified.
+    device: where the network runs, for example "cuda" or "mps"; None: where it is, which is the CPU after loading.
     """
+    if device is None:
+        return _find_model(name)
+    place = find_device(device)  # before anything is read
+    return _find_model(name).on_device(place)
+
+
+def _find_model(name: str | os.PathLike[str] | Model) -> Model:
     if isinstance(name, Model):
         return name
     if not isinstance(name, (str, os.PathLike)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from presage.errors import DataError, ModelFileError
 from presage.types import Kind
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from presage.data.row_statistics import Columns
@@ -32,6 +34,16 @@ class Prepared(NamedTuple):
     interventions: Tensor
     missing: Tensor | None
     columns: Columns | None = None
+
+    def to(self, device: torch.device) -> Prepared:
+        """The same input on a device."""
+        x, interventions, missing, columns = self
+        return Prepared(
+            x.to(device),
+            interventions.to(device),
+            None if missing is None else missing.to(device),
+            None if columns is None else type(columns)(*(part.to(device) for part in columns)),
+        )
 
 
 class Estimate(NamedTuple):
@@ -72,6 +84,19 @@ class Model:
     def reads_kinds(self) -> bool:
         """Whether the network distinguishes kinds of columns."""
         return bool(getattr(self.network.config, "column_kinds", False))
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the network's weights."""
+        return next(self.network.parameters()).device
+
+    def on_device(self, device: torch.device) -> Model:
+        """The model with its network on a device; this model stays where it is."""
+        if device == self.device:
+            return self
+        other = copy.copy(self)
+        other.network = copy.deepcopy(self.network).to(device)
+        return other
 
     def probabilities(
         self,
@@ -140,14 +165,17 @@ class Model:
         )
 
     def _predict(self, prepared: Prepared, rows: int | None) -> Prediction:
+        from presage.networks.network import Prediction
+
         _check_memory(prepared.x.shape[1], self.network.bytes_per_pair(), _available_memory())
         try:
-            return self.network.predict_outputs(*prepared, rows=rows)
+            found = self.network.predict_outputs(*prepared.to(self.device), rows=rows)
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and "alloc" not in str(error).lower():
                 raise
             n, d = prepared.x.shape
             raise DataError(f"{n:,} rows x {d:,} variables do not fit into memory; use fewer variables") from error
+        return Prediction(*(None if part is None else part.cpu() for part in found))  # type: ignore[arg-type]
 
     def _sigmoid(self, logits: np.ndarray) -> np.ndarray:
         from scipy.special import expit

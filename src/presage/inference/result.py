@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +17,16 @@ import presage
 from presage.errors import ConfigError
 from presage.files import atomic_write
 from presage.graphs.acyclic import best_acyclic, log_odds
+from presage.graphs.cpdag import cpdag
 from presage.graphs.ops import is_acyclic
+from presage.inference.experiments import experiment_frame
 from presage.inference.knowledge import Knowledge
+from presage.inference.total_effects import Moments, TotalEffect, Units, effect_frame, total_effect
 from presage.ood.check import OODReport
 from presage.rng import Stream, generator
 
 if TYPE_CHECKING:
+    import anndata
     import networkx as nx
     import pandas as pd
     from matplotlib.figure import Figure
@@ -31,9 +37,11 @@ __all__ = ["Result", "check_threshold"]
 
 _INTERVAL = 0.9
 """Probability of the intervals of effects."""
-_ESTIMATES = ("hidden_causes", "effect", "effect_scale")
+_ESTIMATES = ("hidden_causes", "effect", "effect_scale", "stability")
 _TRIES = 200
 """Rejected draws per acyclic sample before edges that close cycles are removed instead."""
+_GRAPHS = 500
+"""Sampled acyclic graphs behind total effects and next experiments."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +56,9 @@ class Result:
     data_warnings: sentences about the data. acyclic_model: whether the model was trained on acyclic graphs.
     ood: report of the out-of-distribution check; None if the model has no reference for it.
     known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind, column_kinds.
+    moments: second moments of the table, for total effects; None in results without data.
+    stability: [d, d], the standard deviation of each unconstrained probability over resampled rows; None without
+    bootstrap.
     """
 
     unconstrained: np.ndarray
@@ -62,6 +73,8 @@ class Result:
     ood: OODReport | None = None
     known: Knowledge | None = None
     data: dict[str, Any] = field(default_factory=dict)
+    moments: Moments | None = None
+    stability: np.ndarray | None = None
     matrix: np.ndarray = field(init=False)
     """float64 [d, d], read-only: the probabilities given the background knowledge."""
     warnings: list[str] = field(init=False)
@@ -155,6 +168,8 @@ class Result:
 
         Columns: source, target, probability, effect (signed, standardized), effect_low, effect_high (90 % interval).
         Effects are NaN if the model does not estimate them or the levels of a column have no order.
+        With bootstrap there is also stability: the standard deviation of the probability over resampled rows, 0 where
+        background knowledge decides.
         """
         threshold = check_threshold(threshold)
         sources, targets = np.nonzero(self.matrix > threshold)
@@ -171,14 +186,22 @@ class Result:
 
         values = self.matrix[sources, targets]
         order = np.argsort(-values, kind="stable")
-        return pd.DataFrame(
-            {
-                "source": [self.names[i] for i in sources[order]],
-                "target": [self.names[j] for j in targets[order]],
-                "probability": values[order],
-                **{name: array[sources, targets][order] for name, array in self._effects().items()},
-            }
-        ).astype({"source": object, "target": object})
+        sources, targets = sources[order], targets[order]
+        columns: dict[str, Any] = {
+            "source": [self.names[i] for i in sources],
+            "target": [self.names[j] for j in targets],
+            "probability": values[order],
+            **{name: array[sources, targets] for name, array in self._effects().items()},
+        }
+        if self.stability is not None:
+            columns["stability"] = self._known_stability(self.stability)[sources, targets]
+        return pd.DataFrame(columns).astype({"source": object, "target": object})
+
+    def _known_stability(self, stability: np.ndarray) -> np.ndarray:
+        if not self.known:
+            return stability
+        required, forbidden = self.known.masks(self.names, self.acyclic_model)
+        return np.where(required | forbidden, 0.0, stability)
 
     def _effects(self) -> dict[str, np.ndarray]:
         low, high = self.effect_interval()
@@ -243,6 +266,67 @@ class Result:
         priority = np.where(self.matrix >= 1.0, 3.0, 1.0 + rng.random(draw.shape))
         return project_to_dag(np.where(draw, priority, 0.0))
 
+    @cached_property
+    def _graphs(self) -> np.ndarray:
+        return self.sample(_GRAPHS, acyclic=True)
+
+    def cpdag(self, threshold: float = 0.5) -> np.ndarray:
+        """The equivalence class of the most probable acyclic graph: int8 [d, d], both entries 1 for undirected edges.
+
+        All graphs of the class imply the same conditional independences. The class does not use what interventions,
+        the shape of distributions or background knowledge tell about directions; the probabilities do.
+        """
+        return cpdag(self.adjacency(threshold))
+
+    def total_effect(
+        self, cause: str, outcome: str, *, units: Units = "standardized", level: float = 0.9
+    ) -> TotalEffect:
+        """The effect of setting one variable on another along all paths, with an interval of probability `level`.
+
+        Mean over 500 sampled acyclic graphs; in each, a linear regression that adjusts for the parents of the cause.
+        units: "standardized" (standard deviations of the outcome per standard deviation of the cause) or "raw" (units
+        of the outcome per unit of the cause). Hidden common causes and nonlinear effects are not accounted for.
+        """
+        i, j = self._position(cause), self._position(outcome)
+        return total_effect(self._graphs, self.moments, self.names, i, j, units=units, level=level)
+
+    def effects(self, threshold: float = 0.5, *, units: Units = "standardized", level: float = 0.9) -> pd.DataFrame:
+        """Total effects of all pairs whose cause is an ancestor with a probability above the threshold.
+
+        Columns: source, target, effect, low, high, probability; largest effects first. See `total_effect`.
+        """
+        threshold = check_threshold(threshold)
+        return effect_frame(self._graphs, self.moments, self.names, threshold=threshold, units=units, level=level)
+
+    def next_experiments(self, k: int = 5, *, exclude: Sequence[str] = ()) -> pd.DataFrame:
+        """The k variables on which an intervention would tell most about the graph.
+
+        Columns: variable; information (bits: the entropy of its set of descendants over 500 sampled acyclic graphs);
+        settles (pairs of names whose edge the intervention would settle); reason (a sentence). exclude: variables that
+        cannot be intervened on, or were already.
+        """
+        _check_count(k, "k")
+        if isinstance(exclude, str):
+            raise ConfigError(f"exclude must be a list of names, not {exclude!r}")
+        return experiment_frame(self._graphs, self.names, k, [self._position(name) for name in exclude])
+
+    def to_anndata(self, adata: anndata.AnnData, *, copy: bool = True) -> anndata.AnnData:
+        """The AnnData with the probabilities in varp["presage"] (sparse, row causes column) and a record in uns.
+
+        copy=False writes into the given AnnData instead of a copy. Variables that were not analysed have no entries.
+        """
+        from presage.data.anndata_io import store_probabilities
+
+        filled = adata.copy() if copy else adata
+        record = {
+            "version": presage.__version__,
+            "model": self.model,
+            "orientation": "varp['presage'][i, j]: probability that variable i is a direct cause of variable j",
+            "warnings": np.array(self.warnings, dtype=object),
+        }
+        store_probabilities(filled, self.matrix, self.names, record)
+        return filled
+
     def to_dot(self, threshold: float = 0.5, acyclic: bool = True) -> str:
         """The graph (see `graph`) in Graphviz's DOT language; hidden common causes are dashed double arrows."""
         lines = ["digraph presage {"] + [f"  {_quoted(name)};" for name in self.names]
@@ -293,6 +377,7 @@ class Result:
                 "exact": exact,
             },
             "probabilities": self.matrix.tolist(),
+            "moments": None if self.moments is None else self.moments.to_json(),
         }
         if self.known:
             content["unconstrained"] = self.unconstrained.tolist()
@@ -321,6 +406,7 @@ class Result:
                 ood=None if content["ood"] is None else OODReport.from_json(content["ood"]),
                 known=None if content["known"] is None else Knowledge.from_json(content["known"]),
                 data=content["data"],
+                moments=None if content["moments"] is None else Moments.from_json(content["moments"]),
             )
         except OSError as error:
             raise ConfigError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from error

@@ -25,7 +25,7 @@ def row_groups(interventions: np.ndarray) -> list[np.ndarray]:
 
 
 def resample_rows(rng: np.random.Generator, groups: list[np.ndarray]) -> np.ndarray:
-    """Rows drawn with replacement within each group, so that every intervention keeps its number of rows: sorted [n]."""
+    """Row numbers [n] drawn with replacement within each group, which keeps the number of rows of each intervention."""
     return np.sort(np.concatenate([group[rng.integers(len(group), size=len(group))] for group in groups]))
 
 
@@ -37,13 +37,13 @@ def spread(
     predict: from row numbers [n] to edge probabilities [d, d]. interventions: bool [n, d].
     """
     groups = row_groups(interventions)
-    mean = square = 0.0  # Welford's update keeps two matrices instead of all predictions
+    mean, square = np.zeros((2, 1, 1))  # Welford's update keeps two matrices instead of all predictions
     for number in range(bootstrap):
         found = predict(resample_rows(generator(seed, Stream.ANSWER, 2, number), groups))
         step = found - mean
         mean = mean + step / (number + 1)
         square = square + step * (found - mean)
-    return np.sqrt(np.asarray(square) / (bootstrap - 1))
+    return np.sqrt(square / (bootstrap - 1))
 
 
 def check_bootstrap(bootstrap: int) -> int:

@@ -197,7 +197,7 @@ def effect_frame(
         if len(outcomes) == 0:
             continue
         found = total_effects(graphs, known, cause, outcomes.tolist(), level=level, reach=reach)
-        part = {"source": names[cause], "target": [names[j] for j in outcomes]}
+        part = {"source": names[cause], "target": [names[j] for j in outcomes.tolist()]}
         part |= {key: getattr(found, key) * factors for key in ("effect", "low", "high")}
         parts.append(pd.DataFrame({**part, "probability": found.probability}))
     columns = ["source", "target", "effect", "low", "high", "probability"]

@@ -29,9 +29,6 @@ from presage.metrics.structure import shd
 from presage.metrics.summary import mean_and_error
 from presage.simulators.interventions import Interventions
 
-GRAPHS = 300
-"""Sampled graphs per choice."""
-
 Choice = Callable[[np.ndarray, Sequence[int]], int]
 """From edge probabilities [d, d] and the variables still available to the next target."""
 
@@ -70,13 +67,10 @@ class System:
 
 def by_information(probabilities: np.ndarray, left: Sequence[int]) -> int:
     """The target that `Result.next_experiments` ranks first."""
-    from presage.inference.experiments import experiment_frame
-
-    d = len(probabilities)
-    names = tuple(str(v) for v in range(d))
+    names = tuple(str(v) for v in range(len(probabilities)))
     result = presage.Result(unconstrained=probabilities, names=names)
-    done = [v for v in range(d) if v not in left]
-    return int(experiment_frame(result.sample(GRAPHS, acyclic=True), names, 1, exclude=done)["variable"][0])
+    done = [names[v] for v in range(len(names)) if v not in left]
+    return int(result.next_experiments(1, exclude=done)["variable"][0])
 
 
 def at_random(seed: int) -> Choice:

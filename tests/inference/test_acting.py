@@ -13,8 +13,8 @@ from models_for_tests import save_tiny
 from presage.errors import ConfigError
 from presage.graphs.cpdag import cpdag
 from presage.graphs.ops import descendants
+from presage.inference.moments import Moments
 from presage.inference.result import Result
-from presage.inference.total_effects import Moments
 
 
 @pytest.fixture(scope="module")

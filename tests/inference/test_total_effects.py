@@ -10,7 +10,8 @@ import pytest
 from presage.domain.catalog import simulate
 from presage.errors import ConfigError
 from presage.graphs.ops import descendants
-from presage.inference.total_effects import ENOUGH_ROWS, Moments, effect_frame, total_effect, total_effects
+from presage.inference.moments import ENOUGH_ROWS, Moments
+from presage.inference.total_effects import effect_frame, total_effect, total_effects
 from presage.types import Dataset
 
 NAMES = ("a", "b", "c", "d", "e")

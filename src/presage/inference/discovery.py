@@ -14,9 +14,9 @@ from presage.inference.hub import load_model, models
 from presage.inference.inputs import Inputs, constant_columns, data_warnings, read_inputs
 from presage.inference.knowledge import Knowledge
 from presage.inference.model import Estimate, Model, Prepared
+from presage.inference.moments import Moments
 from presage.inference.result import Result
 from presage.inference.stability import check_bootstrap, spread
-from presage.inference.total_effects import Moments
 from presage.ood.check import OODReport, compare
 from presage.types import Dataset
 

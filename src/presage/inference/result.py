@@ -21,7 +21,8 @@ from presage.graphs.cpdag import cpdag
 from presage.graphs.ops import is_acyclic
 from presage.inference.experiments import experiment_frame
 from presage.inference.knowledge import Knowledge
-from presage.inference.total_effects import Moments, TotalEffect, Units, effect_frame, total_effect
+from presage.inference.moments import Moments
+from presage.inference.total_effects import TotalEffect, Units, effect_frame, total_effect
 from presage.ood.check import OODReport
 from presage.rng import Stream, generator
 

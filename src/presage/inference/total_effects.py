@@ -7,106 +7,25 @@ so a result stores the second moments of its table and not the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from presage.data.standardize import standardize_dataset
 from presage.errors import ConfigError
 from presage.graphs.ops import descendants
-from presage.types import Dataset
+from presage.inference.moments import Moments
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "ENOUGH_ROWS",
-    "EffectTable",
-    "Moments",
-    "TotalEffect",
-    "Units",
-    "effect_frame",
-    "total_effect",
-    "total_effects",
-]
+__all__ = ["EffectTable", "TotalEffect", "Units", "effect_frame", "total_effect", "total_effects"]
 
 Units = Literal["standardized", "raw"]
 
-ENOUGH_ROWS = 50
-"""With at least this many observational rows, interventional rows are left out of the moments."""
-_ROWS_AT_ONCE = 1 << 14
 _RIDGE = 1e-9
 """Added to variances of 1: keeps exact collinearity solvable and gives it a very wide interval."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Moments:
-    """Second moments of a table.
-
-    correlation: float64 [d, d]; rows and columns of variables that never change are 0.
-    scale: standard deviations [d] in the units of the table; None for counts, which are analysed as log counts.
-    n: number of rows used. pairs: number of rows [d, d] where both variables were measured; None: all n rows.
-    observational: whether all of these rows are observational.
-    """
-
-    correlation: np.ndarray
-    scale: np.ndarray | None
-    n: int
-    pairs: np.ndarray | None = None
-    observational: bool = True
-
-    @staticmethod
-    def of(dataset: Dataset) -> Moments:
-        """Moments over the observational rows, or over all rows if fewer than `ENOUGH_ROWS` are observational.
-
-        Missing cells are left out pair by pair.
-        """
-        rows = np.flatnonzero(~dataset.interventions.any(axis=1))
-        observational = len(rows) == dataset.n or len(rows) >= ENOUGH_ROWS
-        rows = rows if observational else np.arange(dataset.n)
-        values = standardize_dataset(dataset) if dataset.kind == "counts" else dataset.x
-        centre, scale = _centre_and_scale(values, dataset.missing, rows)
-        total = np.zeros((dataset.d, dataset.d))
-        pairs = np.zeros((dataset.d, dataset.d))
-        for start in range(0, len(rows), _ROWS_AT_ONCE):  # no copy of the whole table
-            block = rows[start : start + _ROWS_AT_ONCE]
-            measured = (~dataset.missing[block]).astype(np.float64)
-            z = np.where(scale > 0, (values[block] - centre) / np.where(scale > 0, scale, 1.0), 0.0) * measured
-            total += z.T @ z
-            pairs += measured.T @ measured
-        complete = bool((pairs == len(rows)).all())
-        correlation = total / np.maximum(pairs, 1.0)
-        return Moments(
-            correlation=correlation if complete else _semidefinite(correlation),
-            scale=None if dataset.kind == "counts" else scale,
-            n=len(rows),
-            pairs=None if complete else np.rint(pairs).astype(np.int64),
-            observational=observational,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON data."""
-        return {
-            "correlation": self.correlation.tolist(),
-            "scale": None if self.scale is None else self.scale.tolist(),
-            "n": self.n,
-            "pairs": None if self.pairs is None else self.pairs.tolist(),
-            "observational": self.observational,
-        }
-
-    @staticmethod
-    def from_json(content: Mapping[str, Any]) -> Moments:
-        """The moments that `to_json` described."""
-        scale, pairs = content["scale"], content["pairs"]
-        return Moments(
-            correlation=np.array(content["correlation"], dtype=np.float64),
-            scale=None if scale is None else np.array(scale, dtype=np.float64),
-            n=int(content["n"]),
-            pairs=None if pairs is None else np.array(pairs, dtype=np.int64),
-            observational=bool(content["observational"]),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +78,9 @@ def total_effect(
     if cause == outcome:
         raise ConfigError(f"cause and outcome are both {names[cause]!r}; give two variables")
     known = _require(moments)
+    for j in (cause, outcome):
+        if known.is_nominal(j):
+            raise ConfigError(f"the levels of {names[j]!r} have no order, so there is no effect per unit of it")
     factor = _factors(known, cause, np.array([outcome]), units)[0]
     found = total_effects(graphs, known, cause, [outcome], level=level)
     return TotalEffect(
@@ -184,6 +106,7 @@ def effect_frame(
 ) -> pd.DataFrame:
     """Total effects of all pairs whose probability of ancestry is above the threshold, largest effects first.
 
+    Nominal variables, whose levels have no order, are left out.
     Columns: source, target, effect, low, high, probability.
     """
     import pandas as pd
@@ -191,8 +114,9 @@ def effect_frame(
     known = _require(moments)
     reach = descendants(graphs)
     parts = []
-    for cause in range(len(names)):
-        outcomes = np.flatnonzero(reach[:, cause].mean(axis=0) > threshold)
+    ordered = [j for j in range(len(names)) if not known.is_nominal(j)]
+    for cause in ordered:
+        outcomes = np.intersect1d(np.flatnonzero(reach[:, cause].mean(axis=0) > threshold), ordered)
         factors = _factors(known, cause, outcomes, units)
         if len(outcomes) == 0:
             continue
@@ -262,7 +186,7 @@ def _regress(
     moments: Moments, cause: int, parents: np.ndarray, outcomes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coefficient of the cause, its standard error and degrees of freedom [m], adjusting for the parents."""
-    inputs = np.concatenate([[cause], parents])
+    inputs = np.concatenate([[cause], moments.adjustment_columns(parents)])
     inside = moments.correlation[np.ix_(inputs, inputs)] + _RIDGE * np.eye(len(inputs))
     across = moments.correlation[np.ix_(inputs, outcomes)]  # [p, m]
     inverse = np.linalg.inv(inside)
@@ -274,30 +198,6 @@ def _regress(
         n = np.minimum(moments.pairs[np.ix_(inputs, inputs)].min(), moments.pairs[np.ix_(inputs, outcomes)].min(axis=0))
     freedom = np.maximum(n - len(inputs) - 1, 1)
     return slopes[0], np.sqrt(residual * inverse[0, 0] / freedom), freedom
-
-
-def _centre_and_scale(values: np.ndarray, missing: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation [d] over the measured cells of these rows; the deviation of constants is 0."""
-    centre, scale = np.zeros((2, values.shape[1]))
-    for j in range(values.shape[1]):
-        column = values[rows, j][~missing[rows, j]].astype(np.float64)
-        largest = float(np.abs(column).max(initial=0.0))
-        if largest > 0:
-            column /= largest  # keeps squares of heavy-tailed values finite
-            centre[j], deviation = largest * column.mean(), float(column.std())
-            scale[j] = largest * deviation if deviation > 1e-12 else 0.0
-    return centre, scale
-
-
-def _semidefinite(correlation: np.ndarray) -> np.ndarray:
-    """Correlations of incomplete pairs without negative eigenvalues; the diagonal stays as it is."""
-    values, vectors = np.linalg.eigh(correlation)
-    if values[0] >= 0:
-        return correlation
-    fixed = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    wanted, found = np.sqrt(np.diag(correlation)), np.sqrt(np.diag(fixed))
-    factor = np.divide(wanted, found, out=np.zeros_like(found), where=found > 0)
-    return np.asarray(fixed * np.outer(factor, factor))
 
 
 def _check_level(level: float) -> float:

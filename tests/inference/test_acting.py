@@ -138,8 +138,10 @@ def test_a_saved_result_keeps_effects_and_stability(result: Result, tmp_path: Pa
     pd.testing.assert_frame_equal(again.effects(0.2), result.effects(0.2))
     assert again.total_effect("x0", "x1") == result.total_effect("x0", "x1")
     pd.testing.assert_frame_equal(again.next_experiments(5), result.next_experiments(5))
-    saved = pd.read_csv(tmp_path / "out" / "edges.csv")
-    assert "stability" in saved
+    assert "stability" in pd.read_csv(tmp_path / "out" / "edges.csv")
+    edge = result.top(1).iloc[0]
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"{edge['probability']:.2f} ± {edge['stability']:.2f}" in report
 
 
 def test_the_equivalence_class_is_that_of_the_most_probable_acyclic_graph(result: Result) -> None:

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from presage.columns import ColumnKind
 from presage.domain.catalog import simulate
 from presage.errors import ConfigError
 from presage.graphs.ops import descendants
@@ -227,3 +228,40 @@ def test_an_effect_prints_as_a_sentence() -> None:
     text = repr(total_effect(graph, moments, ("dose", "size"), 0, 1))
     assert text.startswith("TotalEffect(dose on size: 0.5, 90% interval 0.35")
     assert text.endswith("(standardized); ancestor with probability 1.00)")
+
+
+def nominal_confounder(n: int = 4000) -> Dataset:
+    """A nominal cause with three unordered levels shifts a and b; b rises by 0.5 per unit of a."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(3, size=n)
+    shift = np.array([0.0, 3.0, 0.0])[level]  # not monotonic in the code
+    a = shift + rng.normal(size=n)
+    b = 0.5 * a + 2.0 * shift + rng.normal(size=n)
+    kinds = np.array([ColumnKind.NOMINAL, ColumnKind.CONTINUOUS, ColumnKind.CONTINUOUS])
+    return Dataset(x=np.column_stack([level, a, b]), names=("site", "a", "b"), column_kinds=kinds)
+
+
+def test_nominal_causes_are_adjusted_for_by_their_levels() -> None:
+    graph = np.zeros((1, 3, 3), dtype=np.int8)
+    graph[0, 0, 1] = graph[0, 0, 2] = graph[0, 1, 2] = 1
+    dataset = nominal_confounder()
+    moments = Moments.of(dataset)
+    found = total_effect(graph, moments, dataset.names, 1, 2, units="raw")
+    assert found.low < 0.5 < found.high
+    assert found.high - found.low < 0.1
+    frame = effect_frame(graph, moments, dataset.names)
+    assert frame[["source", "target"]].to_numpy().tolist() == [["a", "b"]]
+    for pair in ((0, 1), (1, 0)):
+        with pytest.raises(ConfigError, match="'site' have no order"):
+            total_effect(graph, moments, dataset.names, *pair)
+    again = Moments.from_json(json.loads(json.dumps(moments.to_json())))
+    assert total_effect(graph, again, dataset.names, 1, 2, units="raw") == found
+
+
+def test_rare_levels_of_a_nominal_variable_share_the_reference() -> None:
+    level = np.arange(300) % 100
+    kinds = np.array([ColumnKind.NOMINAL, ColumnKind.CONTINUOUS])
+    x = np.column_stack([level, np.random.default_rng(0).normal(size=300)])
+    moments = Moments.of(Dataset(x=x, column_kinds=kinds))
+    assert moments.indicator_of == (0,) * 20
+    assert moments.correlation.shape == (22, 22)

@@ -29,6 +29,8 @@ from presage.metrics.structure import shd
 from presage.metrics.summary import mean_and_error
 from presage.simulators.interventions import Interventions
 
+LABELS = {"information": "targets by information", "random": "targets at random"}
+
 Choice = Callable[[np.ndarray, Sequence[int]], int]
 """From edge probabilities [d, d] and the variables still available to the next target."""
 
@@ -135,7 +137,7 @@ def draw(found: dict[str, Any], options: argparse.Namespace) -> None:
             mean = np.array([value.mean for value in values])
             error = np.array([value.error for value in values])
             steps = np.arange(len(mean))
-            axes.plot(steps, mean, marker="o", markersize=4, color=colour, label=f"targets by {strategy}")
+            axes.plot(steps, mean, marker="o", markersize=4, color=colour, label=LABELS[strategy])
             axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
         axes.set_xlabel(f"experiments ({options.rows} rows each)")
         axes.set_ylabel("structural Hamming distance")

@@ -64,6 +64,15 @@ def test_total_effects_weigh_sampled_graphs_by_their_probability(dataset: presag
     assert known.total_effect("x0", "x1").probability == 1
 
 
+def test_a_possible_hidden_cause_is_shown_with_the_effect(dataset: presage.Dataset) -> None:
+    hidden = np.full((5, 5), 0.25)
+    found = Result(
+        unconstrained=np.zeros((5, 5)), hidden_causes=hidden, names=dataset.names, moments=Moments.of(dataset)
+    ).total_effect("x0", "x1")
+    assert found.confounded == 0.25
+    assert repr(found).endswith("hidden common cause with probability 0.25)")
+
+
 def test_experiments_name_the_variables_in_doubt(dataset: presage.Dataset) -> None:
     matrix = np.zeros((5, 5))
     matrix[2, 3] = matrix[3, 2] = 0.5

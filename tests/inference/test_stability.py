@@ -27,6 +27,13 @@ def test_groups_are_the_distinct_sets_of_targets() -> None:
     assert len(set.union(*patterns)) == len(groups)
 
 
+def test_environments_divide_groups() -> None:
+    environments = np.arange(40)[:, None] % 2
+    groups = row_groups(mask(), environments)
+    assert all(len(set(environments[group, 0])) == 1 for group in groups)
+    assert len(groups) > len(row_groups(mask()))
+
+
 def test_resampling_keeps_the_number_of_rows_of_every_intervention() -> None:
     interventions = mask()
     rows = resample_rows(np.random.default_rng(0), row_groups(interventions))
@@ -42,11 +49,12 @@ def test_spread_of_a_mean_equals_the_theory() -> None:
     def predict(rows: np.ndarray) -> np.ndarray:
         return np.array([[0.0, x[rows].mean()], [0.3, 0.0]])
 
-    found = spread(predict, np.zeros((400, 2), dtype=bool), 300)
+    groups = [np.arange(400)]
+    found = spread(predict, groups, 300)
     assert found[0, 1] == pytest.approx(x.std() / 20, rel=0.15)
     assert found[1, 0] == 0.0
-    np.testing.assert_array_equal(found, spread(predict, np.zeros((400, 2), dtype=bool), 300))
-    assert (found != spread(predict, np.zeros((400, 2), dtype=bool), 300, seed=1)).any()
+    np.testing.assert_array_equal(found, spread(predict, groups, 300))
+    assert (found != spread(predict, groups, 300, seed=1)).any()
 
 
 def test_spread_equals_numpy() -> None:
@@ -56,7 +64,7 @@ def test_spread_equals_numpy() -> None:
         seen.append(np.outer(rows[:3], rows[-3:]) / 1600)
         return seen[-1]
 
-    np.testing.assert_allclose(spread(predict, mask(), 7), np.std(seen, axis=0, ddof=1), atol=1e-12)
+    np.testing.assert_allclose(spread(predict, row_groups(mask()), 7), np.std(seen, axis=0, ddof=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("bootstrap", [-1, 1, 2.0, True, "many", None])

@@ -16,7 +16,7 @@ from presage.inference.knowledge import Knowledge
 from presage.inference.model import Estimate, Model, Prepared
 from presage.inference.moments import Moments
 from presage.inference.result import Result
-from presage.inference.stability import check_bootstrap, spread
+from presage.inference.stability import check_bootstrap, row_groups, spread
 from presage.ood.check import OODReport, compare
 from presage.types import Dataset
 
@@ -171,7 +171,9 @@ def _stability(engine: Model, dataset: Dataset, varying: np.ndarray, bootstrap: 
             assert prepared is not None
             return engine.predict(prepared).probabilities
 
-        stability[np.ix_(varying, varying)] = spread(predict, dataset.interventions, bootstrap)
+        environments = dataset.x[:, dataset.column_kinds == ColumnKind.ENVIRONMENT]
+        groups = row_groups(dataset.interventions, environments)
+        stability[np.ix_(varying, varying)] = spread(predict, groups, bootstrap)
         np.fill_diagonal(stability, 0.0)
     return stability
 

@@ -286,10 +286,12 @@ class Result:
 
         Mean over 500 sampled acyclic graphs; in each, a linear regression that adjusts for the parents of the cause.
         units: "standardized" (standard deviations of the outcome per standard deviation of the cause) or "raw" (units
-        of the outcome per unit of the cause). Hidden common causes and nonlinear effects are not accounted for.
+        of the outcome per unit of the cause). Effects of hidden common causes are not removed, nonlinear ones are
+        approximated by straight lines, and nominal variables have no effect per unit.
         """
         i, j = self._position(cause), self._position(outcome)
-        return total_effect(self._graphs, self.moments, self.names, i, j, units=units, level=level)
+        found = total_effect(self._graphs, self.moments, self.names, i, j, units=units, level=level)
+        return found if self.hidden_causes is None else replace(found, confounded=float(self.hidden_causes[i, j]))
 
     def effects(self, threshold: float = 0.5, *, units: Units = "standardized", level: float = 0.9) -> pd.DataFrame:
         """Total effects of all pairs whose cause is an ancestor with a probability above the threshold.

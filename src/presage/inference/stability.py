@@ -12,13 +12,18 @@ from presage.rng import Stream, generator
 __all__ = ["check_bootstrap", "resample_rows", "row_groups", "spread"]
 
 
-def row_groups(interventions: np.ndarray) -> list[np.ndarray]:
-    """Row numbers of each distinct set of targets; observational rows form one group. interventions: bool [n, d].
+def row_groups(interventions: np.ndarray, environments: np.ndarray | None = None) -> list[np.ndarray]:
+    """Row numbers of each distinct set of targets in each environment; observational rows form one group.
+
+    interventions: bool [n, d]. environments: codes [n, e], or None if all rows come from one environment.
 
     >>> [group.tolist() for group in row_groups(np.array([[0, 0], [1, 0], [0, 0], [1, 0]], dtype=bool))]
     [[0, 2], [1, 3]]
     """
-    _, member = np.unique(np.packbits(interventions, axis=1), axis=0, return_inverse=True)
+    key = np.packbits(interventions, axis=1)
+    if environments is not None:
+        key = np.hstack([key, environments])
+    _, member = np.unique(key, axis=0, return_inverse=True)
     member = member.reshape(-1)
     order = np.argsort(member, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(member[order])) + 1)
@@ -30,13 +35,12 @@ def resample_rows(rng: np.random.Generator, groups: list[np.ndarray]) -> np.ndar
 
 
 def spread(
-    predict: Callable[[np.ndarray], np.ndarray], interventions: np.ndarray, bootstrap: int, *, seed: int = 0
+    predict: Callable[[np.ndarray], np.ndarray], groups: list[np.ndarray], bootstrap: int, *, seed: int = 0
 ) -> np.ndarray:
     """Standard deviation [d, d] of what `predict` gives for `bootstrap` resamples of the rows.
 
-    predict: from row numbers [n] to edge probabilities [d, d]. interventions: bool [n, d].
+    predict: from row numbers [n] to edge probabilities [d, d]. groups: see `row_groups`.
     """
-    groups = row_groups(interventions)
     mean, square = np.zeros((2, 1, 1))  # Welford's update keeps two matrices instead of all predictions
     for number in range(bootstrap):
         found = predict(resample_rows(generator(seed, Stream.ANSWER, 2, number), groups))

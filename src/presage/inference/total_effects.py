@@ -34,7 +34,8 @@ class TotalEffect:
 
     effect: mean over sampled acyclic graphs, 0 in graphs where the cause is no ancestor. low, high: bounds of the
     interval of probability `level`, which covers the choice of the graph and the sampling error of the regression.
-    probability: share of the graphs in which the cause is an ancestor of the effect.
+    probability: share of the graphs in which the cause is an ancestor of the effect. confounded: probability of a
+    hidden common cause of the two, which would bias the effect; None if the model does not estimate it.
     units: "standardized" (standard deviations of the effect per standard deviation of the cause) or "raw" (units of
     the effect per unit of the cause).
     """
@@ -47,11 +48,15 @@ class TotalEffect:
     probability: float
     level: float
     units: Units
+    confounded: float | None = None
 
     def __repr__(self) -> str:
+        certainty = f"ancestor with probability {self.probability:.2f}"
+        if self.confounded is not None:
+            certainty += f", hidden common cause with probability {self.confounded:.2f}"
         return (
             f"TotalEffect({self.cause} on {self.outcome}: {self.effect:.3g}, {self.level:.0%} interval "
-            f"{self.low:.3g} to {self.high:.3g} ({self.units}); ancestor with probability {self.probability:.2f})"
+            f"{self.low:.3g} to {self.high:.3g} ({self.units}); {certainty})"
         )
 
 

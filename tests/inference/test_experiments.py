@@ -32,7 +32,7 @@ def enumerate_graphs(quarters: np.ndarray) -> tuple[np.ndarray, list[int]]:
     return np.stack(graphs), weights
 
 
-def children_first(graph: np.ndarray, v: int) -> frozenset[int]:
+def descendants_by_search(graph: np.ndarray, v: int) -> frozenset[int]:
     """Descendants of v by a search along edges."""
     found: set[int] = set()
     waiting = [v]
@@ -56,7 +56,7 @@ def test_entropies_equal_enumeration(seed: int) -> None:
     for v in range(3):
         mass: Counter[frozenset[int]] = Counter()
         for graph, weight in zip(graphs, weights, strict=True):
-            mass[children_first(graph, v)] += weight
+            mass[descendants_by_search(graph, v)] += weight
         expected.append(entropy(list(mass.values())))
     samples = np.repeat(graphs, weights, axis=0)  # each graph as often as its weight: no sampling error
     np.testing.assert_allclose(descendant_entropy(descendants(samples)), expected, atol=1e-12)

@@ -135,6 +135,14 @@ def test_moments_of_long_tables_are_summed_over_blocks_of_rows() -> None:
     np.testing.assert_allclose(moments.scale, x.std(axis=0), rtol=1e-6)
 
 
+def test_moments_of_huge_values_stay_finite() -> None:
+    huge = np.array([1.7e308, -1.7e308, 1.7e308, 1e-320])
+    moments = Moments.of(Dataset(x=np.column_stack([huge, np.arange(4.0), 1e-310 * np.arange(4.0)])))
+    expected = np.corrcoef(huge / 1e308, np.arange(4.0))
+    np.testing.assert_allclose(moments.correlation[:2, :2], expected, atol=1e-9)
+    assert np.isfinite(moments.correlation).all()
+
+
 def test_missing_cells_are_left_out_pair_by_pair() -> None:
     rng = np.random.default_rng(0)
     _, weights, noise = linear_model(2)

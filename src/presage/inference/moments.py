@@ -64,10 +64,11 @@ class Moments:
         for c in everything:
             column, measured = columns(rows, everything[c : c + 1])
             centre[c], scale[c] = _centre_and_scale(column[measured])
+        unit = np.where(scale > 0, scale, 1.0)
         total, pairs = np.zeros((2, len(source), len(source)))
         for start in range(0, len(rows), _ROWS_AT_ONCE):  # no copy of the whole table
             block, measured = columns(rows[start : start + _ROWS_AT_ONCE], everything)
-            z = np.where(scale > 0, (block - centre) / np.where(scale > 0, scale, 1.0), 0.0) * measured
+            z = np.where((scale > 0) & measured, block / unit - centre / unit, 0.0)  # differences could overflow
             total += z.T @ z
             pairs += measured.T.astype(np.float64) @ measured
         complete = bool((pairs == len(rows)).all())

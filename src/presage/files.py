@@ -1,17 +1,21 @@
-"""Atomic file writes: a reader sees the old file or the complete new one."""
+"""Atomic file writes (a reader sees the old file or the complete new one) and JSON of bounded depth."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from presage.errors import InputError
 
-__all__ = ["atomic_write", "check_writable"]
+__all__ = ["atomic_write", "check_writable", "parse_json"]
+
+MAX_JSON_DEPTH = 100
+"""Nesting that `parse_json` accepts; functions that walk the values may then recurse."""
 
 
 @contextmanager
@@ -48,6 +52,29 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         handle, name = _temporary(path)
         os.close(handle)
         os.unlink(name)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text; `ValueError` if the text is not JSON, is not UTF-8 or is nested too deeply.
+
+    >>> parse_json('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    layer = [value]
+    for _ in range(MAX_JSON_DEPTH):
+        layer = [
+            item
+            for parent in layer
+            if isinstance(parent, (dict, list))
+            for item in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not layer:
+            return value
+    raise ValueError(f"it is nested more than {MAX_JSON_DEPTH} levels deep")
 
 
 def _temporary(path: Path) -> tuple[int, str]:

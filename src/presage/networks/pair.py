@@ -99,6 +99,11 @@ class PairConfig(NetConfig):
             raise self.fail("cell_width", f"must be a multiple of heads ({self.heads}), not {self.cell_width}")
 
     @property
+    def depth(self) -> int:
+        """Number of triangle blocks."""
+        return self.rounds * self.blocks
+
+    @property
     def views(self) -> int:
         """Number of input views: values, normal scores of ranks and, with add_row_scaled_view, row-rescaled values."""
         return 3 if self.add_row_scaled_view else 2

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import pytest
 import torch
-from models_for_tests import save_tiny
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from models_for_tests import save_tiny
 from presage.errors import ConfigError, ModelFileError
 from presage.networks.axial import AxialConfig
 from presage.networks.network import NetConfig, Network, build_network, register_network

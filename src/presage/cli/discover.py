@@ -106,17 +106,18 @@ def _print_edges(result: Result, threshold: float, acyclic: bool) -> None:
 @contextmanager
 def _working(what: str) -> Iterator[None]:
     """Show a progress bar of unknown length on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=not console.is_terminal,
     ) as progress:
         progress.add_task(what, total=None)
         yield

@@ -150,13 +150,12 @@ class Model:
             raise DataError(f"{n:,} rows x {d:,} variables do not fit into memory; use fewer variables") from error
 
     def _sigmoid(self, logits: np.ndarray) -> np.ndarray:
-        from scipy.special import expit
-
         if self.temperature is not None:
             logits = logits / self.temperature
         if not np.isfinite(logits).all():
             raise ModelFileError(f"the model {self.name!r} gives values that are not finite; it is unusable")
-        probabilities: np.ndarray = expit(logits)
+        small = np.exp(-np.abs(logits))  # at most 1: neither side overflows
+        probabilities: np.ndarray = np.where(logits >= 0.0, 1.0, small) / (1.0 + small)
         if not self._keep_diagonal:
             np.fill_diagonal(probabilities, 0.0)
         return probabilities

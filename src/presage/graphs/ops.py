@@ -55,7 +55,7 @@ def cyclic_components(graph: np.ndarray) -> list[np.ndarray]:
     """
     graph = np.asarray(graph) != 0
     left = np.ones(len(graph), dtype=bool)
-    found = []
+    found: list[np.ndarray] = []
     while True:
         _drop_ends(graph, left)
         if not left.any():

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimate", "Model", "Prepared"]
 
-_COLUMNS_AT_ONCE = 8
-
 
 class Prepared(NamedTuple):
     """Input of a network: standardized values [n, d] float32, intervention mask and missing mask [n, d] or None."""
@@ -117,7 +115,7 @@ class Model:
         u = torch.zeros(1, dtype=torch.bool).expand(x.shape) if interventions is None else torch.tensor(interventions)
         hidden = None if missing is None else torch.tensor(missing)
         if not self.reads_kinds:
-            return Prepared(torch.from_numpy(_standardized(x, self.kind, missing)), u, hidden)
+            return Prepared(torch.from_numpy(standardize(x, self.kind, missing)), u, hidden)
         from presage.data.encode import encode
         from presage.data.row_statistics import Columns
 
@@ -213,14 +211,3 @@ def _checked(x: Any, interventions: Any, missing: Any) -> tuple[np.ndarray, np.n
         if np.isinf(x).any():
             raise DataError("the values contain infinities; replace them or mark them as missing (NaN)")
     return x, masks[0], masks[1]
-
-
-def _standardized(x: np.ndarray, kind: Kind, missing: np.ndarray | None) -> np.ndarray:
-    """`standardize` with less memory: real columns are independent of each other, so a few are done at a time."""
-    if kind == "counts":
-        return standardize(x, kind, missing)
-    out = np.empty(x.shape, dtype=np.float32)
-    for start in range(0, x.shape[1], _COLUMNS_AT_ONCE):
-        part = slice(start, start + _COLUMNS_AT_ONCE)
-        out[:, part] = standardize(x[:, part], kind, None if missing is None else missing[:, part])
-    return out

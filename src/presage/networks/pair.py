@@ -224,10 +224,14 @@ class PairNetwork(Network):
         columns: Columns | None = None,
         rows: int | None = None,
     ) -> Prediction:
-        """All predictions for one dataset [n, d], reading at most `rows` rows at a time (default: what fits 64 MB)."""
+        """All predictions for one dataset [n, d], reading at most `rows` rows at a time.
+
+        By default the cells of a chunk take 1 MiB, which stays in the cache of a core; chunks of few rows would make
+        the outer products slow.
+        """
         n, d = x.shape
         if rows is None:
-            rows = max(1, (1 << 24) // (d * self.config.cell_width * 8))
+            rows = max(160, (1 << 18) // (d * self.config.cell_width))
         hidden = None if missing is None else missing[None]
         batched = None if columns is None else Columns(*(part[None] for part in columns))
         statistics = self._statistics(x[None], u[None], hidden, batched, rows)
@@ -263,8 +267,7 @@ class PairNetwork(Network):
                         cells = update(cells, mixture)
                 if rows is None:
                     kept = cells
-                part = read.sums(cells, u, observed, statistics.any_intervened)
-                sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
+                sums = read.sums(cells, u, observed, statistics.any_intervened, sums)
             pairs = pairs + read(sums, counts)
             if number == 0:
                 pairs = pairs + in_pieces(self.pair_mlp, pairs)

@@ -35,9 +35,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with _explained(path):
         handle, name = _temporary(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        with _explained(path):
+        with _explained(path):  # a full disk shows itself when the file is written or closed
+            with os.fdopen(handle, "wb") as file:
+                yield file
             os.chmod(name, 0o666 & ~_umask())  # mkstemp creates private files; use the mode that `open` would use
             os.replace(name, path)
     except BaseException:
@@ -81,7 +81,7 @@ def _temporary(path: Path) -> tuple[int, str]:
     if path.is_dir():
         raise IsADirectoryError(None, "it is a folder")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    return tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)  # names may be as long as systems allow
 
 
 @contextmanager
@@ -90,6 +90,10 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
+    except ValueError as error:
+        if "null" not in str(error) and not isinstance(error, UnicodeError):
+            raise
+        raise InputError(f"cannot write {str(path)!r}: no file can have this name") from error
 
 
 def _umask() -> int:

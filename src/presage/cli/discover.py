@@ -77,10 +77,11 @@ def discover(
 
 def _read_known(path: Path) -> Knowledge:
     from presage.errors import ConfigError
+    from presage.files import parse_json
     from presage.inference.knowledge import Knowledge
 
     try:
-        return Knowledge.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return Knowledge.from_json(parse_json(path.read_bytes()))
     except OSError as error:
         raise ConfigError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:

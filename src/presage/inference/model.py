@@ -10,7 +10,7 @@ import psutil
 
 from presage.columns import guess_kinds
 from presage.data.standardize import standardize
-from presage.errors import DataError, ModelFileError
+from presage.errors import ConfigError, DataError, ModelFileError
 from presage.types import Kind
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ class Model:
         )
 
     def _predict(self, prepared: Prepared, rows: int | None) -> Prediction:
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1):
+            raise ConfigError(f"rows must be None or a whole number of at least 1, not {rows!r}")
         _check_memory(prepared.x.shape[1], self.network.bytes_per_pair(), _available_memory())
         try:
             return self.network.predict_outputs(*prepared, rows=rows)

@@ -72,9 +72,9 @@ class PairConfig(NetConfig):
     """The same for the cells."""
     pair_z_scores: bool = False
     """Add z-scores of the pair statistics to the input features."""
-    winsorize_sd: float = param(3.0, ge=0)
+    winsorize_sd: float = param(3.0, ge=0, le=1e6)
     """Values beyond this many standard deviations are winsorized before moments are computed; 0: off (counts)."""
-    row_clip_sd: float = param(0.0, ge=0)
+    row_clip_sd: float = param(0.0, ge=0, le=1e6)
     """Rows with a value beyond this many standard deviations are scaled down as a whole, which preserves linear
     relations under heavy-tailed noise; 0: off."""
     add_row_scaled_view: bool = False

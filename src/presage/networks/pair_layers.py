@@ -232,19 +232,23 @@ class OuterProductMeans(nn.Module):
     def forward(self, sums: list[Tensor], counts: list[Tensor]) -> Tensor:
         """Pair updates [B, d, d, k]; counts [B or 1, d or 1, d or 1] are the numbers of rows in each sum."""
         d = sums[0].shape[1] // self.outers[0]
-        parts = [
-            part.view(len(part), d, o, d, -1) / count[:, :, None, :, None].clamp_min(1.0)
-            for part, o, count in zip(sums, self.outers, counts, strict=False)
-        ]
-        means = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]  # [B, d, o, d, o]
-        weight = self.hidden.weight[:, : means.shape[2] * means.shape[4]]  # without interventions their means are 0
+        parts = [part.view(len(part), d, o, d, -1) for part, o in zip(sums, self.outers, strict=False)]
+        weight = self.hidden.weight[:, : sum(self.outers[: len(parts)]) * self.outers[0]]  # the other means are 0
 
-        def project(part: Tensor) -> Tensor:
-            flat = part.transpose(2, 3).flatten(3)  # [B, d', d, o o]
-            found: Tensor = self.out(F.gelu(F.linear(flat, weight, self.hidden.bias)))
+        def project(rows: slice) -> Tensor:
+            means = [
+                part[:, rows] / (count[:, rows] if count.shape[1] > 1 else count)[:, :, None, :, None].clamp_min(1.0)
+                for part, count in zip(parts, counts, strict=False)
+            ]  # [B, d', o, d, o] each
+            flat = (torch.cat(means, dim=2) if len(means) > 1 else means[0]).transpose(2, 3).flatten(3)
+            found: Tensor = self.out(F.gelu(F.linear(flat, weight, self.hidden.bias)))  # [B, d', d, k]
             return found
 
-        return in_pieces(project, means)
+        numbers = sum(part.numel() for part in parts)
+        if torch.is_grad_enabled() or numbers <= AT_ONCE:
+            return project(slice(None))
+        step = max(1, AT_ONCE // (numbers // d))  # the means of all pairs at once would double the memory
+        return torch.cat([project(slice(start, start + step)) for start in range(0, d, step)], dim=1)
 
     def zero_init(self) -> None:
         """Start as if the layer were not there."""

@@ -302,7 +302,7 @@ def _problem(value: Any, spec: _Spec) -> str:
     if not _fits(value, spec.hint):
         return f"must be {_noun(spec.hint)}"
     numbers = list(_numbers(value))
-    if not all(isinstance(number, int) or math.isfinite(number) for number in numbers):
+    if not all(_is_finite(number) for number in numbers):
         return "must hold finite numbers only" if isinstance(value, tuple) else "must be a finite number"
     bounds = metadata.get("bounds") or {}
     if any(not _BOUNDS[key](number, bound) for key, bound in bounds.items() for number in numbers):
@@ -378,6 +378,13 @@ def _numbers(value: Any) -> Iterator[float]:
             yield from _numbers(item)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield value
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number beyond the range of floats
+        return False
 
 
 def _short(value: Any) -> str:

@@ -26,8 +26,16 @@ __all__ = [
 ]
 
 
+_LONGEST = 2000
+"""Characters of a message; a file can hold names of any length."""
+
+
 class PresageError(Exception):
-    """Base class of all exceptions that Presage raises deliberately."""
+    """Base class of all exceptions that Presage raises deliberately; the message is one line."""
+
+    def __init__(self, message: str = "") -> None:
+        text = " ".join(line.strip() for line in str(message).splitlines())  # a quoted array has many lines
+        super().__init__(text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ...")
 
 
 class InputError(PresageError, ValueError):

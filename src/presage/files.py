@@ -1,17 +1,21 @@
-"""Atomic file writes: a reader sees the old file or the complete new one."""
+"""Atomic file writes (a reader sees the old file or the complete new one) and JSON of bounded depth."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from presage.errors import InputError
 
-__all__ = ["atomic_write", "check_writable"]
+__all__ = ["atomic_write", "check_writable", "parse_json"]
+
+MAX_JSON_DEPTH = 100
+"""Nesting that `parse_json` accepts; functions that walk the values may then recurse."""
 
 
 @contextmanager
@@ -31,9 +35,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with _explained(path):
         handle, name = _temporary(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        with _explained(path):
+        with _explained(path):  # a full disk shows itself when the file is written or closed
+            with os.fdopen(handle, "wb") as file:
+                yield file
             os.chmod(name, 0o666 & ~_umask())  # mkstemp creates private files; use the mode that `open` would use
             os.replace(name, path)
     except BaseException:
@@ -50,11 +54,34 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         os.unlink(name)
 
 
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text; `ValueError` if the text is not JSON, is not UTF-8 or is nested too deeply.
+
+    >>> parse_json('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    layer = [value]
+    for _ in range(MAX_JSON_DEPTH):
+        layer = [
+            item
+            for parent in layer
+            if isinstance(parent, (dict, list))
+            for item in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not layer:
+            return value
+    raise ValueError(f"it is nested more than {MAX_JSON_DEPTH} levels deep")
+
+
 def _temporary(path: Path) -> tuple[int, str]:
     if path.is_dir():
         raise IsADirectoryError(None, "it is a folder")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    return tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)  # names may be as long as systems allow
 
 
 @contextmanager
@@ -63,6 +90,10 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
+    except ValueError as error:
+        if "null" not in str(error) and not isinstance(error, UnicodeError):
+            raise
+        raise InputError(f"cannot write {str(path)!r}: no file can have this name") from error
 
 
 def _umask() -> int:

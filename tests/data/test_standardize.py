@@ -113,3 +113,13 @@ def test_kind_decides() -> None:
     np.testing.assert_array_equal(standardize(x, "counts"), standardize_counts(x))
     hidden = Dataset(x=np.where(x == 2, np.nan, x))
     np.testing.assert_array_equal(standardize_dataset(hidden), standardize_real(np.where(x == 2, np.nan, x)))
+
+
+def test_large_tables_are_standardized_in_pieces_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_cauchy((40, 7))
+    missing = rng.random(x.shape) < 0.2
+    expected = [standardize_real(x), standardize_real(x, missing)]
+    monkeypatch.setattr("presage.data.standardize._AT_ONCE", 100)  # two columns at a time
+    for whole, mask in zip(expected, (None, missing)):
+        np.testing.assert_array_equal(standardize_real(x, mask), whole)

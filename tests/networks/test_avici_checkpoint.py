@@ -358,6 +358,43 @@ def tuples_that_double_through_the_memo(_):
     return START + b")\x94" + b"".join(b"h" + bytes([k]) + b"\x86\x94" for k in range(100)) + STOP
 
 
+def doubling_tuple() -> bytes:
+    """A tuple of 2**60 leaves in 180 bytes; its text would not fit into any memory."""
+    return b")\x94" + b"".join(b"h" + bytes([k]) + b"h" + bytes([k]) + b"\x86\x94" for k in range(60))
+
+
+def type_of_an_array_that_doubles(_):
+    return START + named("numpy", "dtype") + doubling_tuple() + b"\x85R" + STOP
+
+
+def alignment_that_doubles(_):
+    return START + named("numpy", "dtype") + text("f4") + doubling_tuple() + b"\x86R" + STOP
+
+
+def shape_that_doubles(_):
+    return START + ARRAY + b"(K\x01" + doubling_tuple() + FLOAT + b"\x89C\x04\x00\x00\x00\x00tb" + STOP
+
+
+def size_that_doubles(_):
+    return START + ARRAY.replace(b"K\x00\x85", doubling_tuple()) + STOP
+
+
+def byte_order_that_doubles(_):
+    return START + FLOAT + b"(K\x03" + doubling_tuple() + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb" + STOP
+
+
+def name_that_doubles(_):
+    return START + doubling_tuple() + text("x") + b"\x93" + STOP
+
+
+def argument_of_a_record_that_doubles(_):
+    return START + named("avici.model", "State") + doubling_tuple() + b"\x85R" + STOP
+
+
+def key_that_doubles(_):
+    return START + b"}" + doubling_tuple() + b"Ns" + STOP
+
+
 def nested_too_deep(_):
     return START + b")" + b"\x85" * 100_000 + STOP
 

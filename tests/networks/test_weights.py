@@ -14,8 +14,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from models_for_tests import save_tiny
 from presage.errors import ConfigError, ModelFileError
-from presage.networks.network import NetConfig, Network, register_network
+from presage.networks.axial import AxialConfig
+from presage.networks.network import NetConfig, Network, build_network, register_network
+from presage.networks.pair import PairConfig, PairNetwork
 from presage.networks.weights import _digest, load_model_file, read_metadata, save_model
 
 
@@ -147,6 +150,73 @@ def test_unusable_headers_are_explained(path: Path, change: dict[str, str], sent
     tensors, header = load_file(str(path)), header_of(path)
     rewrite(path, tensors, {**header, **change})
     with pytest.raises(ModelFileError, match=sentence):
+        load_model_file(path)
+
+
+def declare(path: Path, **fields: object) -> None:
+    """Change the declared configuration of the network; the checksum is right."""
+    header = header_of(path)
+    network = json.dumps({**json.loads(header["network"]), **fields})
+    rewrite(path, load_file(str(path)), {**header, "network": network})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rounds": 10**9},
+        {"blocks": 10**9},
+        {"rounds": 400, "blocks": 400},
+        {"rounds": 10**30},
+        {"width": 10**12},
+        {"width": 10**30},
+        {"outer": 10**8},
+        {"outer": 2**62},
+        {"cell_width": 2**40, "heads": 1},
+        {"expand": 10**18},
+    ],
+    ids=str,
+)
+def test_a_small_file_that_declares_an_enormous_network_is_refused_before_it_is_built(
+    tmp_path: Path, fields: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save_tiny(tmp_path / "tiny.safetensors")
+    declare(path, **fields)
+    built = []
+    original = PairNetwork.__init__
+
+    def watched(self: PairNetwork, config: PairConfig) -> None:
+        built.append(torch.empty(0).device.type)
+        original(self, config)
+
+    monkeypatch.setattr(PairNetwork, "__init__", watched)
+    with pytest.raises(ModelFileError, match=r"tiny\.safetensors") as caught:
+        load_model_file(path)
+    assert len(str(caught.value).removeprefix(str(path))) < 400
+    assert "cpu" not in built  # only shapes were computed
+
+
+def test_axial_networks_are_checked_too(tmp_path: Path) -> None:
+    network = build_network(AxialConfig(layers=1, width=8, heads=2, key_size=4, hidden=8))
+    save_model(tmp_path / "axial", network, METADATA)
+    load_model_file(tmp_path / "axial")
+    declare(tmp_path / "axial", layers=10**9)
+    with pytest.raises(ModelFileError, match=r"2e\+09 repeated layers, but the file holds only \d+ tensors"):
+        load_model_file(tmp_path / "axial")
+
+
+def test_unusual_number_types_are_refused(path: Path) -> None:
+    tensors, header = load_file(str(path)), header_of(path)
+    save_file({**tensors, "up.bias": tensors["up.bias"].bfloat16()}, str(path), metadata=header)
+    with pytest.raises(ModelFileError, match=r"'up\.bias' is stored as torch\.bfloat16"):
+        load_model_file(path)
+
+
+@pytest.mark.parametrize("key", ["network", "metadata"])
+@pytest.mark.parametrize("depth", [200, 100_000])
+def test_deep_headers_are_refused(path: Path, key: str, depth: int) -> None:
+    deep = '{"name":' + "[" * depth + "]" * depth + "}"
+    rewrite(path, load_file(str(path)), {**header_of(path), key: deep})
+    with pytest.raises(ModelFileError, match=f"its {key} entry is missing or damaged"):
         load_model_file(path)
 
 

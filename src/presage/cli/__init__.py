@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -58,13 +62,21 @@ app = _build()
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code: 0, or 2 with one sentence on stderr when the input is at fault.
 
-    Other exceptions are bugs and pass through with their traceback.
+    The exit code is 1 if the reader of the output went away. Other exceptions are bugs and pass through.
     """
     command = typer.main.get_command(app)
     try:
         code = command.main(list(arguments) or ["--help"], prog_name="presage", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk behind the output shows itself here
     except PresageError as error:
         return _fail(str(error))
+    except MemoryError:
+        return _fail("there is too little memory for this; use fewer rows or variables, or a machine with more memory")
+    except OSError as error:
+        if (code := _output_error(error)) is None:
+            raise
+        return code
     except _CommandLineError as error:
         return _fail(error.format_message())  # type: ignore[attr-defined]  # click's
     except typer.Abort:
@@ -72,11 +84,33 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _output_error(error: OSError) -> int | None:
+    """The exit code if stdout cannot be written; None if the error has another reason.
+
+    Nothing more is written to stdout then, neither by us nor by Python's own flush at exit.
+    """
+    broken, full = isinstance(error, BrokenPipeError), error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF)
+    if error.filename is not None or not (broken or full):
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1 if broken else _fail(f"cannot write the output: {(error.strerror or str(error)).lower()}")
+
+
 def _fail(message: str) -> int:
-    print(f"presage: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # stderr may be closed or full, too
+        print(f"presage: {' '.join(message.split())}", file=sys.stderr)
     return 2
+
+
+def _escape_unprintable() -> None:
+    """Print characters that a terminal cannot show (ASCII locales, lone surrogates) as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def main() -> None:
     """The entry point of the `presage` command."""
+    _escape_unprintable()
     sys.exit(run(sys.argv[1:]))

@@ -77,10 +77,11 @@ def discover(
 
 def _read_known(path: Path) -> Knowledge:
     from presage.errors import ConfigError
+    from presage.files import parse_json
     from presage.inference.knowledge import Knowledge
 
     try:
-        return Knowledge.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return Knowledge.from_json(parse_json(path.read_bytes()))
     except OSError as error:
         raise ConfigError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:
@@ -106,17 +107,18 @@ def _print_edges(result: Result, threshold: float, acyclic: bool) -> None:
 @contextmanager
 def _working(what: str) -> Iterator[None]:
     """Show a progress bar of unknown length on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=not console.is_terminal,
     ) as progress:
         progress.add_task(what, total=None)
         yield

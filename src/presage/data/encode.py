@@ -59,7 +59,7 @@ def encode(values: np.ndarray, kinds: np.ndarray, missing: np.ndarray | None = N
 
 
 class _Levels(NamedTuple):
-    codes: np.ndarray  # [n], 0 .. levels - 1, the most frequent ones
+    codes: np.ndarray  # uint8 [n], 0 .. levels - 1, the most frequent ones
     basis: np.ndarray  # [levels, levels - 1]: whitened indicator coordinates of each level
 
 
@@ -109,14 +109,14 @@ def _levels(column: np.ndarray, present: np.ndarray | None) -> _Levels:
     observed = column if present is None else column[present]
     found, counts = np.unique(observed, return_counts=True)
     if len(found) == 0:
-        return _Levels(np.zeros(len(column), dtype=np.intp), np.zeros((1, 0), dtype=np.float32))
+        return _Levels(np.zeros(len(column), dtype=np.uint8), np.zeros((1, 0), dtype=np.float32))
     if len(found) > _MAX_LEVELS:
         kept = np.sort(np.argsort(-counts, kind="stable")[: _MAX_LEVELS - 1])
-        pooled = np.full(len(found), _MAX_LEVELS - 1)
+        pooled = np.full(len(found), _MAX_LEVELS - 1, dtype=np.uint8)
         pooled[kept] = np.arange(_MAX_LEVELS - 1)
         counts = np.bincount(pooled, weights=counts, minlength=_MAX_LEVELS)
     else:
-        pooled = np.arange(len(found))
+        pooled = np.arange(len(found), dtype=np.uint8)
     codes = pooled[np.clip(np.searchsorted(found, column), 0, len(found) - 1)]
     root = np.sqrt(counts / counts.sum())  # [L]
     # Columns after the first of this orthogonal matrix span what is orthogonal to sqrt(p): centred indicators.

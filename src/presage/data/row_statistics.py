@@ -50,21 +50,34 @@ def rank_normal(x: Tensor, missing: Tensor | None = None) -> Tensor:
     x: [B, n, d]; missing cells get 0 and do not count.
     """
     columns = x.transpose(1, 2).contiguous()  # [B, d, n]
-    if missing is None:
-        ordered = columns.sort(dim=-1).values
-        count = torch.full((1, 1, 1), float(columns.shape[-1]), device=x.device)
-    else:
+    count = torch.full((1, 1, 1), float(columns.shape[-1]), device=x.device)
+    if missing is not None:
         hidden = missing.transpose(1, 2)
         columns = columns.masked_fill(hidden, math.inf)
-        ordered = columns.sort(dim=-1).values
         count = (~hidden).sum(-1, keepdim=True).clamp_min(1).to(x.dtype)
-    below = torch.searchsorted(ordered, columns, right=False)
-    up_to = torch.searchsorted(ordered, columns, right=True)
-    share = (below + up_to).to(x.dtype) / (2.0 * count)  # mean of rank + 1/2 over ties
-    scores = math.sqrt(2.0) * torch.erfinv(2.0 * share.clamp(1e-7, 1.0 - 1e-7) - 1.0)
+    ordered, index = columns.sort(dim=-1)
+    share = _tied_ranks(ordered).to(x.dtype) / (2.0 * count)  # mean of rank + 1/2 over ties
+    in_order = math.sqrt(2.0) * torch.erfinv(2.0 * share.clamp(1e-7, 1.0 - 1e-7) - 1.0)
+    scores = torch.empty_like(columns).scatter_(-1, index, in_order.expand_as(columns))
     if missing is not None:
-        scores = scores.masked_fill(missing.transpose(1, 2), 0.0)
+        scores.masked_fill_(hidden, 0.0)
     return scores.transpose(1, 2)
+
+
+def _tied_ranks(ordered: Tensor) -> Tensor:
+    """Twice (mean rank of the ties + 1/2) of sorted values [B, d, n]: int64 [B, d, n], or [n] where there are no ties.
+
+    That is the number of values below plus the number up to each value.
+    """
+    n = ordered.shape[-1]
+    position = torch.arange(n, device=ordered.device)
+    tied = ordered[..., 1:] == ordered[..., :-1]
+    if not bool(tied.any()):
+        return 2 * position + 1
+    edge = torch.zeros_like(tied[..., :1])
+    below = position.masked_fill(torch.cat([edge, tied], dim=-1), 0).cummax(-1).values
+    last = position.masked_fill(torch.cat([tied, edge], dim=-1), n - 1)
+    return below + last.flip(-1).cummin(-1).values.flip(-1) + 1
 
 
 def _column_scaled(x: Tensor, observed: Tensor | None) -> Tensor:
@@ -237,7 +250,7 @@ class RowStatistics:
         for piece in self.chunk_slices:
             left = a[:, piece].float() if weight is None else a[:, piece] * weight[:, piece]
             part = left.transpose(1, 2) @ (b[:, piece] if power == 1 else b[:, piece] ** power)
-            total = part if total is None else total + part
+            total = part if total is None else total.add_(part)
         return a.new_zeros(()) if total is None else total
 
     @torch.no_grad()

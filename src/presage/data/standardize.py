@@ -12,13 +12,20 @@ from presage.types import Dataset, Kind
 __all__ = ["standardize", "standardize_counts", "standardize_dataset", "standardize_real"]
 
 
+_AT_ONCE = 1 << 22
+"""Values of a table that are standardized at once."""
+
+
 def standardize_real(x: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
     """Each variable to mean 0 and variance 1 over its measured rows; constant variables stay 0.
 
     >>> standardize_real(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    x = np.asarray(x, dtype=np.float64)
+    x = np.asarray(x)
+    if x.ndim == 2 and x.size > _AT_ONCE and x.shape[1] > 1:
+        return _by_columns(x, missing)
+    x = x.astype(np.float64)
     hidden = np.isnan(x) if missing is None else np.isnan(x) | missing
     if hidden.any():
         x = np.where(hidden, 0.0, x)
@@ -39,6 +46,16 @@ def standardize_real(x: np.ndarray, missing: np.ndarray | None = None) -> np.nda
     # After division by the largest value, a spread at rounding level means a constant column.
     constant = deviation < 1e-12
     return np.where(constant, 0.0, centred / np.where(constant, 1.0, deviation)).astype(np.float32)
+
+
+def _by_columns(x: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
+    """`standardize_real` of a large table, a few columns at a time, so that temporaries stay small."""
+    out = np.empty(x.shape, dtype=np.float32)
+    width = max(1, _AT_ONCE // len(x))
+    for start in range(0, x.shape[1], width):
+        part = slice(start, start + width)
+        out[:, part] = standardize_real(x[:, part], None if missing is None else missing[:, part])
+    return out
 
 
 def standardize_counts(x: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:

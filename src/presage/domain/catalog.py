@@ -6,7 +6,6 @@ how the data is disturbed. The gene domains live in `presage.domain.genes`.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, overload
 
 from presage.domain.domain import Domain, ScmDomain
 from presage.errors import ConfigError
+from presage.files import parse_json
 from presage.graphs.random import (
     ErdosRenyi,
     Geometric,
@@ -156,7 +156,7 @@ def get_domain(name: str | Domain) -> Domain:
     if isinstance(name, Domain):
         return name
     names = _names()
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         raise ConfigError(f"there is no domain {name!r}; choose one of: {', '.join(names)}")
     return _make(*names[name])
 
@@ -178,7 +178,7 @@ def open_domain(name: str) -> Domain:
     if name in _names() or not name.endswith(".json"):
         return get_domain(name)
     try:
-        return Domain.from_json(json.loads(Path(name).read_text(encoding="utf-8")))
+        return Domain.from_json(parse_json(Path(name).read_bytes()))
     except OSError as error:
         raise ConfigError(f"cannot read the domain file {name}: {(error.strerror or str(error)).lower()}") from error
     except ConfigError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import psutil
 
 from presage.config import Component, param, readable, register
 from presage.errors import ConfigError
@@ -29,6 +30,16 @@ def check_size(*, d: int, n: int, n_interventional: int, size: int) -> None:
             raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if n_interventional > n:
         raise ConfigError(f"n_interventional ({n_interventional}) counts among the n rows, so it cannot exceed n ({n})")
+    # Values and mask of every dataset; several working arrays of that size while one is sampled.
+    d, n, size = int(d), int(n), int(size)
+    needed, available = size * (9 * n * d + d * d) + 24 * n * d + 16 * d * d, psutil.virtual_memory().available
+    if needed > available:
+        raise ConfigError(
+            f"{size:.3g} x {n:.3g} rows x {d:.3g} variables need about {needed / 2**30:.3g} GiB of memory, but "
+            f"{available / 2**30:.3g} GiB are available; ask for less"
+            if needed < 1e300
+            else "no computer has the memory for that many rows, variables or datasets; ask for less"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

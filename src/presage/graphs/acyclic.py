@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from presage.graphs.ops import project_to_dag, topological_order
+from presage.graphs.ops import cyclic_components, project_to_dag, topological_order
 
 __all__ = ["EXACT_LIMIT", "best_acyclic", "log_odds"]
 
@@ -41,18 +41,11 @@ def best_acyclic(weights: np.ndarray) -> tuple[np.ndarray, bool]:
     >>> [(int(i), int(j)) for i, j in np.argwhere(graph)], exact
     ([(0, 1), (2, 0)], True)
     """
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
     positive = np.where(weights > 0, weights, 0.0)
     np.fill_diagonal(positive, 0.0)
-    count, component = connected_components(csr_matrix(positive > 0), directed=True, connection="strong")
     graph = (positive > 0).astype(np.int8)
     exact = True
-    for k in range(count):
-        members = np.flatnonzero(component == k)
-        if len(members) == 1:
-            continue
+    for members in cyclic_components(positive > 0):
         inside = positive[np.ix_(members, members)]
         if len(members) <= EXACT_LIMIT:
             order = _exact_order(inside)

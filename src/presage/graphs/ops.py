@@ -6,7 +6,15 @@ import numpy as np
 
 from presage.errors import DataError
 
-__all__ = ["break_cycles", "descendants", "is_acyclic", "project_to_dag", "relabel", "topological_order"]
+__all__ = [
+    "break_cycles",
+    "cyclic_components",
+    "descendants",
+    "is_acyclic",
+    "project_to_dag",
+    "relabel",
+    "topological_order",
+]
 
 
 def topological_order(graph: np.ndarray) -> np.ndarray:
@@ -62,6 +70,47 @@ def descendants(graphs: np.ndarray) -> np.ndarray:
         reach, length = longer, 2 * length
     found: np.ndarray = reach > 0
     return found
+
+
+def cyclic_components(graph: np.ndarray) -> list[np.ndarray]:
+    """Strongly connected components of two or more variables, each as sorted indices, ordered by their first.
+
+    >>> graph = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    >>> [members.tolist() for members in cyclic_components(graph)]
+    [[0, 1]]
+    """
+    graph = np.asarray(graph) != 0
+    left = np.ones(len(graph), dtype=bool)
+    found: list[np.ndarray] = []
+    while True:
+        _drop_ends(graph, left)
+        if not left.any():
+            return sorted(found, key=lambda members: int(members[0]))
+        start = int(np.argmax(left))
+        members = _reachable(graph, start, left) & _reachable(graph.T, start, left)
+        if members.sum() > 1:
+            found.append(np.flatnonzero(members))
+        left &= ~members
+
+
+def _drop_ends(graph: np.ndarray, left: np.ndarray) -> None:
+    """Unmark in `left`, step by step, variables without a cause or without an effect among those left."""
+    causes, effects = (graph[left].sum(axis=0), graph[:, left].sum(axis=1)) if left.any() else (left, left)
+    while (ends := np.flatnonzero(left & ((causes == 0) | (effects == 0)))).size:
+        left[ends] = False
+        causes = causes - graph[ends].sum(axis=0)
+        effects = effects - graph[:, ends].sum(axis=1)
+
+
+def _reachable(graph: np.ndarray, start: int, within: np.ndarray) -> np.ndarray:
+    """Variables [d] of `within` that a directed path within it joins to `start`, which is one of them."""
+    reached = np.zeros(len(graph), dtype=bool)
+    reached[start] = True
+    frontier = np.array([start])
+    while frontier.size:
+        frontier = np.flatnonzero(graph[frontier].any(axis=0) & within & ~reached)
+        reached[frontier] = True
+    return reached
 
 
 def relabel(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:

@@ -38,17 +38,21 @@ def _find_model(name: str | os.PathLike[str] | Model) -> Model:
         return name
     if not isinstance(name, (str, os.PathLike)):
         raise ConfigError(f"a model is a name, a file or a folder, not {name!r}")
-    text = os.fspath(name)
+    text = os.fsdecode(name)
     if text.startswith("hf://"):
         return _load_file(_download(text))
-    bundled = BUNDLED / f"{text}{SUFFIX}"
-    if os.sep not in text and bundled.is_file():
-        return _load_file(bundled)
-    path = Path(text)
-    if path.is_file():
-        return _load_file(path)
-    if path.is_dir():
-        return _load_folder(path)
+    try:
+        bundled = BUNDLED / f"{text}{SUFFIX}"
+        if os.sep not in text and bundled.is_file():
+            return _load_file(bundled)
+        path = Path(text)
+        if path.is_file():
+            return _load_file(path)
+        if path.is_dir():
+            return _load_folder(path)
+    except OSError as error:  # a name that is too long, a folder without permission
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"there is no model {text[:100]!r}: {reason}") from error
     known = ", ".join(_bundled_names()) or "none is bundled"
     raise ConfigError(f"there is no model {text!r}; it is neither a file, a folder nor a bundled model ({known})")
 

@@ -11,7 +11,7 @@ import psutil
 
 from presage.columns import guess_kinds
 from presage.data.standardize import standardize
-from presage.errors import DataError, ModelFileError
+from presage.errors import ConfigError, DataError, ModelFileError
 from presage.types import Kind
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from presage.report.card import ModelCard
 
 __all__ = ["Estimate", "Model", "Prepared"]
-
-_COLUMNS_AT_ONCE = 8
 
 
 class Prepared(NamedTuple):
@@ -142,7 +140,7 @@ class Model:
         u = torch.zeros(1, dtype=torch.bool).expand(x.shape) if interventions is None else torch.tensor(interventions)
         hidden = None if missing is None else torch.tensor(missing)
         if not self.reads_kinds:
-            return Prepared(torch.from_numpy(_standardized(x, self.kind, missing)), u, hidden)
+            return Prepared(torch.from_numpy(standardize(x, self.kind, missing)), u, hidden)
         from presage.data.encode import encode
         from presage.data.row_statistics import Columns
 
@@ -167,6 +165,8 @@ class Model:
     def _predict(self, prepared: Prepared, rows: int | None) -> Prediction:
         from presage.networks.network import Prediction
 
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1):
+            raise ConfigError(f"rows must be None or a whole number of at least 1, not {rows!r}")
         _check_memory(prepared.x.shape[1], self.network.bytes_per_pair(), _available_memory())
         try:
             found = self.network.predict_outputs(*prepared.to(self.device), rows=rows)
@@ -178,13 +178,12 @@ class Model:
         return Prediction(*(None if part is None else part.cpu() for part in found))  # type: ignore[arg-type]
 
     def _sigmoid(self, logits: np.ndarray) -> np.ndarray:
-        from scipy.special import expit
-
         if self.temperature is not None:
             logits = logits / self.temperature
         if not np.isfinite(logits).all():
             raise ModelFileError(f"the model {self.name!r} gives values that are not finite; it is unusable")
-        probabilities: np.ndarray = expit(logits)
+        small = np.exp(-np.abs(logits))  # at most 1: neither side overflows
+        probabilities: np.ndarray = np.where(logits >= 0.0, 1.0, small) / (1.0 + small)
         if not self._keep_diagonal:
             np.fill_diagonal(probabilities, 0.0)
         return probabilities
@@ -242,14 +241,3 @@ def _checked(x: Any, interventions: Any, missing: Any) -> tuple[np.ndarray, np.n
         if np.isinf(x).any():
             raise DataError("the values contain infinities; replace them or mark them as missing (NaN)")
     return x, masks[0], masks[1]
-
-
-def _standardized(x: np.ndarray, kind: Kind, missing: np.ndarray | None) -> np.ndarray:
-    """`standardize` with less memory: real columns are independent of each other, so a few are done at a time."""
-    if kind == "counts":
-        return standardize(x, kind, missing)
-    out = np.empty(x.shape, dtype=np.float32)
-    for start in range(0, x.shape[1], _COLUMNS_AT_ONCE):
-        part = slice(start, start + _COLUMNS_AT_ONCE)
-        out[:, part] = standardize(x[:, part], kind, None if missing is None else missing[:, part])
-    return out

@@ -15,9 +15,10 @@ import numpy as np
 
 import presage
 from presage.errors import ConfigError
-from presage.files import atomic_write
+from presage.files import atomic_write, parse_json
 from presage.graphs.acyclic import best_acyclic, log_odds
 from presage.graphs.cpdag import cpdag
+from presage.graphs.graphml import graphml
 from presage.graphs.ops import is_acyclic
 from presage.inference.experiments import experiment_frame
 from presage.inference.knowledge import Knowledge
@@ -395,7 +396,7 @@ class Result:
         file = Path(path)
         file = file / "result.json" if file.is_dir() else file
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = parse_json(file.read_bytes())
             estimates: dict[str, Any] = {
                 key: np.array(content[key], dtype=np.float64) for key in _ESTIMATES if key in content
             }
@@ -430,27 +431,27 @@ class Result:
         The graph files hold the most probable acyclic graph, or all edges above 0.5 if the domain of the model has
         feedback loops.
         """
-        import networkx as nx
-
         from presage.report.html import report_html
         from presage.report.plots import figure_bytes
 
         out = Path(folder)
         if out.exists() and not out.is_dir():
             raise ConfigError(f"cannot write to {str(out)!r}: it is a file, not a folder")
-        contents: dict[str, bytes] = {
-            "probabilities.csv": self.probabilities.to_csv().encode(),
-            "edges.csv": self.edges().to_csv(index=False).encode(),
-            **({} if self.confounded is None else {"confounded.csv": self.confounded.to_csv().encode()}),
-            "graph.graphml": "\n".join(nx.generate_graphml(self.graph(acyclic=self.acyclic_model))).encode(
-                "utf-8", "xmlcharrefreplace"
-            ),
-            "graph.dot": self.to_dot(acyclic=self.acyclic_model).encode(),
-            "graph.png": figure_bytes(self.plot()),
-            "report.html": report_html(self).encode(),
-            "result.json": json.dumps(self.to_json(), indent=1).encode(),
+        graph = self.adjacency(acyclic=self.acyclic_model)
+        numbers = {"probability": self.matrix, "effect": self._effects()["effect"]}
+        picture = figure_bytes(self.plot())
+        texts = {
+            "probabilities.csv": self.probabilities.to_csv(),
+            "edges.csv": self.edges().to_csv(index=False),
+            **({} if self.confounded is None else {"confounded.csv": self.confounded.to_csv()}),
+            "graph.graphml": graphml(self.names, graph, numbers, {"model": self.model}),
+            "graph.dot": self.to_dot(acyclic=self.acyclic_model),
+            "report.html": report_html(self, picture=picture),
+            "result.json": json.dumps(self.to_json(), indent=1),
         }
-        for name, content in contents.items():
+        # Text that UTF-8 cannot hold (lone surrogates in names) is written as escapes.
+        contents = {name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()}
+        for name, content in {**contents, "graph.png": picture}.items():
             with atomic_write(out / name) as file:
                 file.write(content)
         return out

@@ -10,7 +10,6 @@ network computes the same function with one norm.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 
 from presage.errors import ConfigError, ModelFileError
+from presage.files import parse_json
 from presage.networks.axial import AxialConfig, AxialNetwork
 from presage.networks.restricted_pickle import Record, read_pickle
 
@@ -41,17 +41,16 @@ def read_avici_checkpoint(folder: str | os.PathLike[str], counts: bool = False) 
     folder = Path(folder)
     if not folder.is_dir():
         raise ModelFileError(f"there is no checkpoint folder {str(folder)!r}")
-    files = sorted(folder.glob("checkpoint_*.pkl"))
+    files = sorted(file for file in folder.glob("checkpoint_*.pkl") if file.is_file())
     if not files:
         raise ModelFileError(f"the folder {str(folder)!r} holds no checkpoint_*.pkl")
     file = files[-1]  # names hold the zero-padded step, so the last one is the newest
     settings = _read_settings(folder / "kwargs.json")
-    if file.stat().st_size > LARGEST_FILE:
-        raise ModelFileError(f"{file.name} is larger than any public checkpoint (2 GiB); refused")
-    state = read_pickle(file.read_bytes())
+    content = _read_content(file)
+    state = read_pickle(content)
     parameters = _parameters(state)
     # A pickle can refer to one array many times; the network would then be arbitrarily larger than the file.
-    if sum(array.nbytes for module in parameters.values() for array in module.values()) > file.stat().st_size:
+    if sum(array.nbytes for module in parameters.values() for array in module.values()) > len(content):
         raise ModelFileError(f"{file.name} uses the same array more than once, for different parameters; refused")
     network_settings = settings.get("neural_net_kwargs", {})
     network_settings = network_settings.get("model_kwargs", network_settings)  # older files nest them
@@ -70,14 +69,23 @@ def read_avici_checkpoint(folder: str | os.PathLike[str], counts: bool = False) 
     return network, info
 
 
+def _read_content(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise ModelFileError(f"{file.name} is larger than any public checkpoint (2 GiB); refused")
+        return file.read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{file.name} cannot be read: {(error.strerror or str(error)).lower()}") from error
+
+
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        settings: dict[str, Any] = parse_json(path.read_bytes())
     except FileNotFoundError:
         raise ModelFileError(
             f"the folder {str(path.parent)!r} holds no kwargs.json, which a checkpoint needs"
         ) from None
-    except (ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise ModelFileError(f"kwargs.json is not readable JSON: {error}") from error
     valid = isinstance(settings, dict)
     for key in ("neural_net_kwargs", "inference_model_kwargs"):

@@ -54,6 +54,11 @@ class AxialConfig(NetConfig):
     missing_input: bool = False
 
     @property
+    def depth(self) -> int:
+        """Number of blocks."""
+        return 2 * self.layers
+
+    @property
     def sublayer_axes(self) -> tuple[str, ...]:
         """The axis each of the 2L attention sublayers attends over, in order."""
         return ("d", "n") * self.layers if self.axes == "both" else (self.axes,) * (2 * self.layers)

@@ -43,6 +43,11 @@ class NetConfig(Config):
     net: ClassVar[str] = ""
     """The short name of the network on the command line and in lists of models."""
 
+    @property
+    def depth(self) -> int:
+        """Number of repeated modules, each with weights of its own; a file cannot declare more than it holds."""
+        return 1
+
     @classmethod
     def import_subclasses(cls) -> None:
         import presage.networks.axial

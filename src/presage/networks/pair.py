@@ -72,9 +72,9 @@ class PairConfig(NetConfig):
     """The same for the cells."""
     pair_z_scores: bool = False
     """Add z-scores of the pair statistics to the input features."""
-    winsorize_sd: float = param(3.0, ge=0)
+    winsorize_sd: float = param(3.0, ge=0, le=1e6)
     """Values beyond this many standard deviations are winsorized before moments are computed; 0: off (counts)."""
-    row_clip_sd: float = param(0.0, ge=0)
+    row_clip_sd: float = param(0.0, ge=0, le=1e6)
     """Rows with a value beyond this many standard deviations are scaled down as a whole, which preserves linear
     relations under heavy-tailed noise; 0: off."""
     add_row_scaled_view: bool = False
@@ -97,6 +97,11 @@ class PairConfig(NetConfig):
             )
         if self.cell_width % self.heads:
             raise self.fail("cell_width", f"must be a multiple of heads ({self.heads}), not {self.cell_width}")
+
+    @property
+    def depth(self) -> int:
+        """Number of triangle blocks."""
+        return self.rounds * self.blocks
 
     @property
     def views(self) -> int:
@@ -219,10 +224,14 @@ class PairNetwork(Network):
         columns: Columns | None = None,
         rows: int | None = None,
     ) -> Prediction:
-        """All predictions for one dataset [n, d], reading at most `rows` rows at a time (default: what fits 64 MB)."""
+        """All predictions for one dataset [n, d], reading at most `rows` rows at a time.
+
+        By default the cells of a chunk take 1 MiB, which stays in the cache of a core; chunks of few rows would make
+        the outer products slow.
+        """
         n, d = x.shape
         if rows is None:
-            rows = max(1, (1 << 24) // (d * self.config.cell_width * 8))
+            rows = max(160, (1 << 18) // (d * self.config.cell_width))
         hidden = None if missing is None else missing[None]
         batched = None if columns is None else Columns(*(part[None] for part in columns))
         statistics = self._statistics(x[None], u[None], hidden, batched, rows)
@@ -258,8 +267,7 @@ class PairNetwork(Network):
                         cells = update(cells, mixture)
                 if rows is None:
                     kept = cells
-                part = read.sums(cells, u, observed, statistics.any_intervened)
-                sums = [a + b for a, b in zip(sums, part, strict=True)] if sums else part
+                sums = read.sums(cells, u, observed, statistics.any_intervened, sums)
             pairs = pairs + read(sums, counts)
             if number == 0:
                 pairs = pairs + in_pieces(self.pair_mlp, pairs)

@@ -6,7 +6,7 @@ Shapes: B datasets, n rows, d variables, k pair channels, c cell channels, o out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -126,6 +126,20 @@ def _meet(kind: int, sides: Tensor) -> Tensor:
     return torch.bmm(left.transpose(1, 2) if kind in (1, 3) else left, right.transpose(1, 2) if kind > 1 else right)
 
 
+def _add_product(so_far: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
+    """Sums over rows of left (x) right, [B, n, d, o] each -> [B, d o, d o]; added in place to those of other chunks."""
+    transposed, flat = left.flatten(2).transpose(1, 2), right.flatten(2)
+    return transposed @ flat if so_far is None else so_far.baddbmm_(transposed, flat)
+
+
+def _intervened_rows(u: Tensor, *parts: Any) -> tuple[Any, ...]:
+    """The rows of [B, n, ...] (or None) with an intervention, if B is 1 and nothing is differentiated; else all."""
+    if len(u) > 1 or torch.is_grad_enabled():
+        return parts
+    rows = u[0].any(dim=1).nonzero()[:, 0]
+    return tuple(None if part is None else part.index_select(1, rows) for part in parts)
+
+
 class LinearOuterProductMeans(nn.Module):
     """Means over rows of a(z_i) (x) b(z_j), over all rows and over those with i intervened on, projected linearly."""
 
@@ -137,18 +151,25 @@ class LinearOuterProductMeans(nn.Module):
         self.right = nn.ModuleList(nn.Linear(config.cell_width, o) for o in self.outers)
         self.out = nn.ModuleList(nn.Linear(o * o, config.width, bias=False) for o in self.outers)
 
-    def sums(self, cells: Tensor, u: Tensor, observed: Tensor | None, intervened: bool) -> list[Tensor]:
-        """Sums over the rows of a chunk; cells [B, n, d, c], u and observed [B, n, d] -> [B, d o, d o] of each kind."""
+    def sums(
+        self, cells: Tensor, u: Tensor, observed: Tensor | None, intervened: bool, so_far: list[Tensor]
+    ) -> list[Tensor]:
+        """Sums over the rows of a chunk, added to those of earlier chunks (`so_far`, empty at first).
+
+        cells [B, n, d, c], u and observed [B, n, d] -> [B, d o, d o] of each kind.
+        """
         normed = self.norm(cells)
         found = []
         for number in range(2 if intervened else 1):
+            if number:
+                normed, u, observed = _intervened_rows(u, normed, u, observed)
             left, right = self.left[number](normed), self.right[number](normed)  # [B, n, d, o]
             weight = observed if number == 0 else (u if observed is None else u * observed)
             if weight is not None:
                 left = left * weight[..., None]
             if observed is not None:
                 right = right * observed[..., None]
-            found.append(left.flatten(2).transpose(1, 2) @ right.flatten(2))
+            found.append(_add_product(so_far[number] if so_far else None, left, right))
         return found
 
     def forward(self, sums: list[Tensor], counts: list[Tensor]) -> Tensor:
@@ -190,35 +211,44 @@ class OuterProductMeans(nn.Module):
         self.hidden = nn.Linear(sum(self.outers) * config.outer, hidden)
         self.out = zero_init(nn.Linear(hidden, config.width))
 
-    def sums(self, cells: Tensor, u: Tensor, observed: Tensor | None, intervened: bool) -> list[Tensor]:
-        """Sums over the rows of a chunk; cells [B, n, d, c], u and observed [B, n, d] -> [B, d o, d o] of each kind."""
+    def sums(
+        self, cells: Tensor, u: Tensor, observed: Tensor | None, intervened: bool, so_far: list[Tensor]
+    ) -> list[Tensor]:
+        """Sums over the rows of a chunk, added to those of earlier chunks (`so_far`, empty at first).
+
+        cells [B, n, d, c], u and observed [B, n, d] -> [B, d o, d o] of each kind.
+        """
         outer, outer_intervened = self.outers
         left, right, under = self.sides(self.norm(cells)).split([outer, outer, outer_intervened], dim=-1)
         if observed is not None:
             left, right = left * observed[..., None], right * observed[..., None]
-        right = right.flatten(2)  # [B, n, d o]
-        found = [left.flatten(2).transpose(1, 2) @ right]
+        found = [_add_product(so_far[0] if so_far else None, left, right)]
         if intervened:
             weight = u if observed is None else u * observed
-            found.append((under * weight[..., None]).flatten(2).transpose(1, 2) @ right)
+            under, right, weight = _intervened_rows(u, under, right, weight)
+            found.append(_add_product(so_far[1] if so_far else None, under * weight[..., None], right))
         return found
 
     def forward(self, sums: list[Tensor], counts: list[Tensor]) -> Tensor:
         """Pair updates [B, d, d, k]; counts [B or 1, d or 1, d or 1] are the numbers of rows in each sum."""
         d = sums[0].shape[1] // self.outers[0]
-        parts = [
-            part.view(len(part), d, o, d, -1) / count[:, :, None, :, None].clamp_min(1.0)
-            for part, o, count in zip(sums, self.outers, counts, strict=False)
-        ]
-        means = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]  # [B, d, o, d, o]
-        weight = self.hidden.weight[:, : means.shape[2] * means.shape[4]]  # without interventions their means are 0
+        parts = [part.view(len(part), d, o, d, -1) for part, o in zip(sums, self.outers, strict=False)]
+        weight = self.hidden.weight[:, : sum(self.outers[: len(parts)]) * self.outers[0]]  # the other means are 0
 
-        def project(part: Tensor) -> Tensor:
-            flat = part.transpose(2, 3).flatten(3)  # [B, d', d, o o]
-            found: Tensor = self.out(F.gelu(F.linear(flat, weight, self.hidden.bias)))
+        def project(rows: slice) -> Tensor:
+            means = [
+                part[:, rows] / (count[:, rows] if count.shape[1] > 1 else count)[:, :, None, :, None].clamp_min(1.0)
+                for part, count in zip(parts, counts, strict=False)
+            ]  # [B, d', o, d, o] each
+            flat = (torch.cat(means, dim=2) if len(means) > 1 else means[0]).transpose(2, 3).flatten(3)
+            found: Tensor = self.out(F.gelu(F.linear(flat, weight, self.hidden.bias)))  # [B, d', d, k]
             return found
 
-        return in_pieces(project, means)
+        numbers = sum(part.numel() for part in parts)
+        if torch.is_grad_enabled() or numbers <= AT_ONCE:
+            return project(slice(None))
+        step = max(1, AT_ONCE // (numbers // d))  # the means of all pairs at once would double the memory
+        return torch.cat([project(slice(start, start + step)) for start in range(0, d, step)], dim=1)
 
     def zero_init(self) -> None:
         """Start as if the layer were not there."""
@@ -256,6 +286,7 @@ class CellUpdate(nn.Module):
         values = values.permute(0, 3, 2, 1, 4).flatten(3)  # [B, h, d, n c/h]
         mixed = mixture.transpose(-1, -2).to(values.dtype) @ values  # [B, h, d, n c/h]
         mixed = mixed.view(batch, self.heads, d, n, -1).permute(0, 3, 2, 1, 4).reshape(-1, c)
-        hidden = self.own(normed).add_(self.others(mixed)).relu_()
-        found: Tensor = (flat + self.out(hidden)).view(cells.shape)
-        return found
+        hidden = torch.addmm(self.own(normed), mixed, self.others.weight.t()).relu_()
+        update = self.out(hidden)
+        found: Tensor = update.add_(flat) if update.dtype == flat.dtype else flat + update
+        return found.view(cells.shape)

@@ -261,8 +261,11 @@ def _new_array(kind: Any, shape: Any, code: Any) -> _Array:
 
 
 def _new_dtype(code: Any, align: Any = False, copy: Any = True) -> _DType:
-    if type(code) is not str or not _PLAIN_DTYPE.fullmatch(code) or type(align) is not bool or type(copy) is not bool:
-        raise ModelFileError(f"the pickle holds an array of type {str(code)[:40]!r}; only plain numbers are read")
+    # Only strings are quoted in a message: the text of nested values can be exponentially longer than the file.
+    if type(code) is not str or type(align) is not bool or type(copy) is not bool:
+        raise ModelFileError("the pickle holds an array whose type is not a name; only plain numbers are read")
+    if not _PLAIN_DTYPE.fullmatch(code):
+        raise ModelFileError(f"the pickle holds an array of type {code[:40]!r}; only plain numbers are read")
     np.dtype(code)  # refuses combinations that do not exist, such as f1
     return _DType(code)
 

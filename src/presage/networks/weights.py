@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from presage.errors import ConfigError, ModelFileError
-from presage.files import atomic_write
+from presage.files import atomic_write, parse_json
 from presage.networks.network import NetConfig, Network, build_network
 
 __all__ = ["FORMAT", "VERSION", "load_model_file", "read_metadata", "save_model"]
@@ -26,6 +26,7 @@ FORMAT = "presage-model"
 VERSION = 1
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16}
+_READABLE = {*_DTYPES.values(), torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool}
 
 
 def save_model(
@@ -81,13 +82,30 @@ def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, An
     if _digest(tensors, header) != header.get("sha256"):
         raise ModelFileError(f"{path}: the checksum does not match, so the file is damaged; fetch or save it again")
     try:
-        network = build_network(NetConfig.from_json(_json(path, header, "network")))
-    except ConfigError as error:
-        raise ModelFileError(f"{path}: its network cannot be built here: {error}") from error
-    _check_tensors(path, tensors, network.state_dict())
+        config = NetConfig.from_json(_json(path, header, "network"))
+        _check_depth(path, config, len(tensors))
+        with torch.device("meta"):  # shapes without memory: a small file can declare an enormous network
+            wanted = build_network(config).state_dict()
+        _check_tensors(path, tensors, wanted)
+        network = build_network(config)
+    except (ConfigError, TypeError, OverflowError, RuntimeError) as error:  # torch raises the last three for sizes
+        raise ModelFileError(f"{path}: its network cannot be built here: {_first_line(error)}") from error
     network.load_state_dict(tensors)  # copies into float32 parameters, whatever the stored precision
     network.eval()
     return network, _json(path, header, "metadata")
+
+
+def _check_depth(path: Path, config: NetConfig, tensors: int) -> None:
+    """Refuse a network with more modules than there are tensors, before any module is made."""
+    if config.depth > tensors:
+        raise ModelFileError(
+            f"{path}: its configuration declares {config.depth:.3g} repeated layers, but the file holds only "
+            f"{tensors} tensors; damaged or hostile"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 
 def _check_tensors(path: Path, stored: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
@@ -111,7 +129,7 @@ def _shape(tensor: Tensor) -> str:
 def _header(path: Path) -> dict[str, str]:
     from safetensors import SafetensorError, safe_open
 
-    if path.is_dir() or not path.exists():
+    if not path.is_file():
         raise ModelFileError(f"{path}: there is no such model file")
     try:
         with safe_open(str(path), framework="pt") as file:
@@ -134,14 +152,18 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     try:
-        return load_file(str(path))
+        tensors: dict[str, Tensor] = load_file(str(path))
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelFileError(f"{path}: not a whole safetensors file (truncated or damaged)") from error
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _READABLE:
+            raise ModelFileError(f"{path}: the tensor {name!r} is stored as {tensor.dtype}, which no model file uses")
+    return tensors
 
 
 def _json(path: Path, header: Mapping[str, str], key: str) -> dict[str, Any]:
     try:
-        value = json.loads(header[key])
+        value = parse_json(header[key])
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path}: its {key} entry is missing or damaged") from error
     if not isinstance(value, dict):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -249,9 +250,7 @@ def _scale(basis: np.ndarray, coefficients: np.ndarray, name: str) -> np.ndarray
 
 def _normal_scores(residuals: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     """Normal scores of residuals [M, F], interpolated between quantiles [F, Q] and linear beyond the outermost ones."""
-    from scipy.special import ndtri
-
-    levels = ndtri(np.array(_QUANTILES))
+    levels = np.array([NormalDist().inv_cdf(level) for level in _QUANTILES])
     out = np.empty_like(residuals)
     for f in range(residuals.shape[1]):
         q = np.maximum.accumulate(quantiles[f] + 1e-9 * np.arange(len(levels)))
@@ -265,15 +264,13 @@ def _normal_scores(residuals: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
 
 def _negative_log_density(reference: Mapping[str, Any], scores: np.ndarray) -> np.ndarray:
     """Negative log density [M] of normal scores [M, F] under the mixture."""
-    from scipy.special import logsumexp
-
     mixture = reference["mixture"]
     parts = []
     for weight, mean, precision in zip(mixture["weights"], mixture["means"], mixture["precisions"], strict=True):
         root = np.array(precision)
         white = (scores - np.array(mean)) @ root
         parts.append(np.log(weight + 1e-300) - 0.5 * (white**2).sum(axis=1) + np.log(np.abs(np.diag(root))).sum())
-    density: np.ndarray = logsumexp(np.array(parts), axis=0)
+    density: np.ndarray = np.logaddexp.reduce(np.array(parts), axis=0)
     return -density
 
 

@@ -106,9 +106,14 @@ def _mode_share(column: np.ndarray) -> float:
     return float(np.diff(np.append(starts, len(ordered))).max() / len(ordered))
 
 
-def _dependence(z: np.ndarray) -> dict[str, float]:
-    from scipy.stats import rankdata
+def _ranks(column: np.ndarray) -> np.ndarray:
+    """Ranks of [n] values from 1; ties share their mean rank. Importing scipy.stats for this would take seconds."""
+    ordered = np.sort(column)
+    ranks: np.ndarray = 0.5 * (np.searchsorted(ordered, column) + np.searchsorted(ordered, column, side="right") + 1)
+    return ranks
 
+
+def _dependence(z: np.ndarray) -> dict[str, float]:
     n, d = z.shape
     norms = np.sqrt((z**2).mean(axis=1))
     rows = {"rows": np.log(np.quantile(norms, 0.995) / max(float(np.median(norms)), 1e-9))}
@@ -119,7 +124,7 @@ def _dependence(z: np.ndarray) -> dict[str, float]:
     square = np.clip(z, -6, 6) ** 2
     square = square - square.mean(axis=0)
     square /= np.maximum(square.std(axis=0), 1e-9)
-    ranks = rankdata(z, axis=0)  # ties share their mean rank
+    ranks = np.stack([_ranks(column) for column in z.T], axis=1)
     ranks = ranks - ranks.mean(axis=0)
     ranks /= np.maximum(ranks.std(axis=0), 1e-9)
     spearman = ranks.T @ ranks / n

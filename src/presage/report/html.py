@@ -28,11 +28,12 @@ _SHOWN = 40
 """Edges listed in the report; the others are in edges.csv."""
 
 
-def report_html(result: Result, threshold: float = 0.5) -> str:
-    """The report as one page that loads nothing from elsewhere."""
+def report_html(result: Result, threshold: float = 0.5, *, picture: bytes | None = None) -> str:
+    """The report as one page that loads nothing from elsewhere; `picture`: the figure as png, if drawn already."""
     above, acyclic = result.adjacency(threshold, acyclic=False), result.adjacency(threshold)
     context = {
-        **_summary(result, threshold, shown=_SHOWN, dpi=140),
+        **_summary(result, threshold, shown=_SHOWN),
+        "picture": _base64(picture or figure_bytes(result.plot(threshold))),
         "version": presage.__version__,
         "facts": _facts(result, threshold),
         "left_out": [(result.names[i], result.names[j]) for i, j in np.argwhere(above > acyclic)],
@@ -47,10 +48,15 @@ def report_html(result: Result, threshold: float = 0.5) -> str:
 
 def notebook_html(result: Result) -> str:
     """A short display of a result: summary, warnings, most probable edges and picture."""
-    return _environment().get_template("notebook.html").render(_summary(result, 0.5, shown=10, dpi=70))
+    picture = _base64(figure_bytes(result.plot(), dpi=70))
+    return _environment().get_template("notebook.html").render(_summary(result, 0.5, shown=10), picture=picture)
 
 
-def _summary(result: Result, threshold: float, *, shown: int, dpi: int) -> dict[str, Any]:
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _summary(result: Result, threshold: float, *, shown: int) -> dict[str, Any]:
     edges = result.edges(threshold)
     listed = edges.head(shown) if len(edges) else result.top(5)
     return {
@@ -62,7 +68,6 @@ def _summary(result: Result, threshold: float, *, shown: int, dpi: int) -> dict[
         "effects": result.effect is not None,
         "hidden": max(0, len(edges) - shown),
         "warnings": [sentence(text) for text in result.warnings],
-        "picture": base64.b64encode(figure_bytes(result.plot(threshold), dpi=dpi)).decode(),
     }
 
 

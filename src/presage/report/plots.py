@@ -5,9 +5,11 @@ Figures are made without pyplot: no window, no global state, safe in servers and
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,7 @@ __all__ = [
     "draw_heat_map",
     "figure_bytes",
     "learning_curve_figure",
+    "new_figure",
     "result_figure",
 ]
 
@@ -37,15 +40,35 @@ _COLOURS = ("#c9d8ea", "#7fa8d1", "#2f6fad", "#0b3c6f")
 _LABELLED = 60  # more names than this are unreadable on a heat map
 
 
-def result_figure(result: Result, threshold: float = 0.5) -> Figure:
-    """The heat map beside the graph of the edges above the threshold."""
+def new_figure(**options: Any) -> Figure:
+    """A matplotlib figure without pyplot, also where the variable MPLBACKEND names no backend."""
+    if "matplotlib" not in sys.modules:
+        _import_without_backend()
     from matplotlib.figure import Figure
 
+    return Figure(**options)
+
+
+def _import_without_backend() -> None:
+    """Import matplotlib, which refuses to be imported under a wrong MPLBACKEND; a right one still takes effect."""
+    backend = os.environ.pop("MPLBACKEND", None)
+    try:
+        import matplotlib
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend is not None:
+        with contextlib.suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend
+
+
+def result_figure(result: Result, threshold: float = 0.5) -> Figure:
+    """The heat map beside the graph of the edges above the threshold."""
     d = len(result.names)
     side = float(np.clip(2.8 + 0.2 * d, 4.6, 10.5))
     graph = result.adjacency(threshold, acyclic=False)
     positions = layered_positions(_without_cycles(graph, result.matrix))
-    figure = Figure(figsize=(2 * side + 1.2, side), layout="constrained")
+    figure = new_figure(figsize=(2 * side + 1.2, side), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.08, 1.0])
     draw_heat_map(left, result.matrix, result.names)
     draw_graph(right, graph, result.matrix, result.names, positions)
@@ -192,15 +215,13 @@ def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int =
 
     probabilities, truth: [d, d] or stacks [m, d, d] of equal shape; the diagonals are ignored.
     """
-    from matplotlib.figure import Figure
-
     p, t = np.asarray(probabilities, dtype=np.float64), np.asarray(truth)
     if p.shape != t.shape or p.ndim not in (2, 3) or p.shape[-1] != p.shape[-2]:
         raise DataError(f"probabilities and truth must be tables [d, d] or stacks of one shape: {p.shape}, {t.shape}")
     pairs = np.broadcast_to(~np.eye(p.shape[-1], dtype=bool), p.shape)
     values, true = p[pairs], t[pairs] != 0
     place = np.minimum((values * bins).astype(int), bins - 1)
-    figure = Figure(figsize=(5.2, 5.6), layout="constrained")
+    figure = new_figure(figsize=(5.2, 5.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     upper.plot([0, 1], [0, 1], color=_SOFT, linewidth=1, linestyle="--")
     count = np.bincount(place, minlength=bins)
@@ -222,8 +243,6 @@ def learning_curve_figure(source: str | os.PathLike[str] | Sequence[dict[str, An
 
     One panel per metric that has at least two values; records are dicts with "step".
     """
-    from matplotlib.figure import Figure
-
     records = _records(source)
     skip = {"step", "time", "seconds", "minutes", "epoch"}
     series: dict[str, tuple[list[float], list[float]]] = {}
@@ -240,7 +259,7 @@ def learning_curve_figure(source: str | os.PathLike[str] | Sequence[dict[str, An
         raise DataError("the training record has no metric with at least two values yet")
     columns = min(3, len(series))
     rows = -(-len(series) // columns)
-    figure = Figure(figsize=(4.2 * columns, 2.9 * rows), layout="constrained")
+    figure = new_figure(figsize=(4.2 * columns, 2.9 * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, (key, (steps, values)) in zip(panels, series.items(), strict=False):
         axes.plot(steps, values, color=_COLOURS[1 if len(values) > 50 else 2], linewidth=1)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from presage.inference.inputs.names import in_shell, row_number, safe_text
+from presage.inference.inputs.names import in_shell, listed, row_number, safe_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING_WORDS", "TextColumn", "days", "is_missing_word", "read_column"]
+__all__ = ["MISSING_WORDS", "TextColumn", "cell_sentences", "days", "is_missing_word", "read_column"]
 
 MISSING_WORDS = frozenset(
     (
@@ -165,7 +165,8 @@ def _read_cells(cells: np.ndarray, present: np.ndarray, name: str, decimal_comma
             return TextColumn(numbers=np.full(len(cells), np.nan), missing_words=read.words)
         labels = _labels([texts[row] if present[row] else None for row in range(len(cells))])
         if not n_plain or n_bad > 0.5 * (n_plain + n_bad):
-            return TextColumn(labels=labels, is_date=_are_dates(labels))
+            words = frozenset(text.strip() for text in distinct if text.strip() and is_missing_word(text))
+            return TextColumn(labels=labels, is_date=_are_dates(labels), missing_words=words)
         row = int(rows[np.flatnonzero(read.bad[codes])[0]])
         return TextColumn(
             labels=labels,
@@ -305,3 +306,23 @@ def days(labels: np.ndarray) -> np.ndarray:
         found = pd.to_datetime(texts, errors="coerce", dayfirst=dotted, format="mixed", utc=True)
     seconds = (found - found.min()).dt.total_seconds().to_numpy(dtype=np.float64)
     return np.asarray(seconds / 86400.0)
+
+
+def cell_sentences(columns: Mapping[str, TextColumn]) -> list[str]:
+    """Sentences about cells that are not plain numbers."""
+    notes = []
+    limits = [name for name, column in columns.items() if column.limits]
+    if limits:
+        total = sum(columns[name].limits for name in limits)
+        example = columns[limits[0]].limit_example
+        cells = "1 cell" if total == 1 else f"{total} cells"
+        notes.append(
+            f"{listed(limits)}: {cells} such as {example!r} (beyond a limit of detection) were read as the limit itself"
+        )
+    words = sorted({word for column in columns.values() for word in column.missing_words})
+    if words:
+        notes.append(f"cells with {listed(words, 8)} were read as missing")
+    commas = [name for name, column in columns.items() if column.open_comma and not column.comma]
+    if commas and not any(column.comma for column in columns.values()):
+        notes.append(f"{listed(commas)}: commas were read as thousands separators")
+    return notes

@@ -9,7 +9,7 @@ import numpy as np
 
 from presage.errors import DataError
 from presage.inference.inputs.cells import TextColumn, read_column
-from presage.inference.inputs.names import clean_names, listed
+from presage.inference.inputs.names import clean_names
 from presage.inference.inputs.tables import Table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def from_frame(frame: pd.DataFrame, *, decimal_comma: bool = False) -> Table:
         text=[names[j] for j in columns if j not in converted],
         columns={names[j]: found for j, found in columns.items()},
         order=names,
-        notes=notes + _notes({names[j]: found for j, found in columns.items()}),
+        notes=notes,
         guess_roles=True,
     )
     table.labels = {name: found.labels for name, found in table.columns.items() if found.labels is not None}
@@ -104,26 +104,6 @@ def _extension(column: pd.Series) -> np.ndarray:
     except (TypeError, ValueError):
         numbers = pd.to_numeric(column, errors="coerce")
         return np.asarray([np.nan if cell is None or cell is pd.NA else float(cell) for cell in numbers])
-
-
-def _notes(columns: Mapping[str, TextColumn]) -> list[str]:
-    """Sentences about cells that are not plain numbers."""
-    notes = []
-    limits = [name for name, column in columns.items() if column.limits]
-    if limits:
-        total = sum(columns[name].limits for name in limits)
-        example = columns[limits[0]].limit_example
-        cells = "1 cell" if total == 1 else f"{total} cells"
-        notes.append(
-            f"{listed(limits)}: {cells} such as {example!r} (beyond a limit of detection) were read as the limit itself"
-        )
-    words = sorted({word for column in columns.values() for word in column.missing_words})
-    if words:
-        notes.append(f"cells with {listed(words, 8)} were read as missing")
-    commas = [name for name, column in columns.items() if column.open_comma and not column.comma]
-    if commas and not any(column.comma for column in columns.values()):
-        notes.append(f"{listed(commas)}: commas were read as thousands separators")
-    return notes
 
 
 def _drop_saved_index(table: Table) -> None:

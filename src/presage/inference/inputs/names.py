@@ -50,8 +50,13 @@ def clean_name(name: Any) -> str:
 def clean_names(names: Iterable[Any]) -> tuple[list[str], list[str]]:
     """Cleaned, distinct names, and a note if characters had to be removed."""
     raw = ["/".join(safe_text(part) for part in name) if isinstance(name, tuple) else safe_text(name) for name in names]
+    refuse_duplicates(raw)
     cleaned = [clean_name(name) for name in raw]
-    refuse_duplicates(cleaned)
+    if len(set(cleaned)) < len(cleaned):  # names that differed only in what was removed
+        taken: set[str] = set()
+        for j, name in enumerate(cleaned):
+            cleaned[j] = unused(name, taken) if name in taken else name
+            taken.add(cleaned[j])
     changed = [new for old, new in zip(raw, cleaned, strict=True) if _UNWRITABLE.search(old) or len(old) > _MAX_NAME]
     if not changed:
         return cleaned, []

@@ -9,6 +9,7 @@ import numpy as np
 
 from presage.columns import ColumnKind
 from presage.errors import ConfigError, DataError
+from presage.inference.inputs.cells import cell_sentences
 from presage.inference.inputs.codes import Coded, code_column, code_labels
 from presage.inference.inputs.environments import column_labels, combined, read_environment
 from presage.inference.inputs.inputs import Inputs
@@ -64,7 +65,8 @@ def read_inputs(
     names = [role.name for role in found_roles if role.role in VARIABLES]
     _check_names(names, found_roles, column)
     targets = read_targets(interventions if column is None else None, table, names, column)
-    notes = [*table.notes, *ignored_sentences(found_roles)]
+    read = {name: table.columns[name] for name in names if name in table.columns}
+    notes = [*table.notes, *cell_sentences(read), *ignored_sentences(found_roles)]
     if targets.mask is not None and not targets.mask.any() and targets.unmeasured is None:
         notes.append("interventions were given, but no row has any")
     if targets.unmeasured is not None:

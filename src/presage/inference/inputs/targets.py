@@ -19,9 +19,9 @@ __all__ = ["CONTROL_LABELS", "Targets", "is_control", "read_targets", "split_tar
 
 CONTROL_LABELS = frozenset(
     (
-        "", "-", "control", "controls", "ctrl", "nan", "na", "n/a", "none", "non-targeting", "nontargeting",
-        "non_targeting", "null", "obs", "observational", "nt", "ntc", "wt", "wildtype", "wild type", "wild-type", "unperturbed",
-        "untreated", "dmso", "vehicle", "mock", "scramble", "scrambled", "safe-targeting", "no intervention", "no_intervention",
+        "", "-", "control", "controls", "ctrl", "nan", "na", "n/a", "none", "non-targeting", "nontargeting", "null",
+        "non_targeting", "obs", "observational", "nt", "ntc", "wt", "wildtype", "wild type", "wild-type", "unperturbed",
+        "untreated", "dmso", "vehicle", "mock", "scramble", "scrambled", "no intervention", "no_intervention",
     )
 )  # fmt: skip
 """Entries that mean "no intervention in this row" in upper or lower case, unless a variable has that name."""

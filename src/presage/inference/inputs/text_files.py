@@ -200,7 +200,7 @@ def _separator(lines: list[str]) -> str:
         counts = Counter(len(_fields(line, mark)) for line in shown)
         width, agreeing = counts.most_common(1)[0]
         if width > 1:
-            score = (round(agreeing / len(shown), 1), width)
+            score = (agreeing / len(shown), width)
             if score > best_score:
                 best, best_score = mark, score
         elif best is None and len(_fields(shown[0], mark)) > 1:

@@ -20,19 +20,23 @@ __all__ = ["Inputs"]
 class Inputs:
     """Data as read.
 
-    dataset: the checked dataset (of kind "real"). column_kinds: int8 [d] of `ColumnKind`.
+    dataset: the checked dataset (of kind "real"), with the kinds of its columns.
     levels: labels of the codes of discrete columns. roles: every column of the table with its role and the reason.
     notes: sentences about reading. countlike: whether the columns of numbers look like counts.
     numbers: the numbers that the codes of a column stand for, where they stand for numbers.
     """
 
     dataset: Dataset
-    column_kinds: np.ndarray
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     roles: tuple[ColumnRole, ...] = ()
     notes: tuple[str, ...] = ()
     countlike: bool = False
     numbers: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def column_kinds(self) -> np.ndarray:
+        """Kinds of the columns: int8 [d] of `ColumnKind`."""
+        return self.dataset.column_kinds
 
     def for_model(self, reads_kinds: bool, *, counts: bool = False) -> Inputs:
         """These inputs for a model that reads kinds of columns, or for one that reads only numbers.
@@ -67,10 +71,10 @@ class Inputs:
                 interventions=dataset.interventions[:, kept],
                 missing=dataset.missing[:, kept],
                 names=tuple(names),
+                column_kinds=self.column_kinds[kept],
                 graph=None if dataset.graph is None else dataset.graph[np.ix_(kept, kept)],
                 annotations=dataset.annotations,
             ),
-            column_kinds=self.column_kinds[kept],
             levels={name: levels for name, levels in self.levels.items() if name in set(names)},
             notes=(*self.notes, *_left_out(dataset.names, dropped, environment)),
             numbers={},

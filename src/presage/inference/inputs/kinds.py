@@ -1,4 +1,4 @@
-"""Kinds of columns of numbers, guessed from their values."""
+"""Kinds of columns of numbers, and columns that number the rows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from presage.columns import ColumnKind
+from presage.columns import ColumnKind, guess_kinds
+from presage.inference.inputs.tables import Table
 
 __all__ = ["looks_like_counts", "numeric_kinds", "row_numbers"]
 
 _CELLS_AT_ONCE = 1 << 22
-_MAX_ORDINAL = 10
-_ROWS_PER_LEVEL = 5
 
 
 def looks_like_counts(values: np.ndarray) -> bool:
@@ -36,50 +35,26 @@ def looks_like_counts(values: np.ndarray) -> bool:
     return largest > 1
 
 
-def numeric_kinds(values: np.ndarray, missing: np.ndarray | None = None, *, one_kind: bool = False) -> np.ndarray:
-    """Guess the kind of every column of numbers: int8 [d] of `ColumnKind`.
+def numeric_kinds(table: Table) -> np.ndarray:
+    """The kind of every column of numbers: int8 [d] of `ColumnKind`.
 
-    Two distinct values: binary. Whole numbers of at least 0, some 0, some above 2: counts. Whole numbers 1, 2, ..., k
-    with k from 3 to 10, all of them present and at least 5 rows for each level: ordinal. All others are continuous,
-    also whole numbers such as ages or years. one_kind: all columns measure the same thing, so they get one kind.
-
-    >>> numeric_kinds(np.array([[1.0, 0, 0.5], [2.0, 9, 1.5], [2.0, 3, 2.5]])).tolist()
-    [2, 1, 0]
+    Kinds of a `Dataset` are kept; otherwise `guess_kinds` decides by the values. Columns that all measure the same
+    thing, as genes do, get one kind: counts, binary or continuous.
     """
-    d = values.shape[1]
-    kinds = np.zeros(d, dtype=np.int8)
-    if len(values) == 0:
-        return kinds
-    if one_kind:
-        if looks_like_counts(values):
-            kinds[:] = ColumnKind.COUNT
-        elif all(bool(np.isin(part[~np.isnan(part)], (0, 1)).all()) for part in _floats(values, missing)):
-            kinds[:] = ColumnKind.BINARY
-        return kinds
-    at = 0
-    for part in _floats(values, missing):
-        kinds[at : at + part.shape[1]] = _kinds_of(part)
-        at += part.shape[1]
-    return kinds
-
-
-def _kinds_of(part: np.ndarray) -> np.ndarray:
-    """Kinds of a few columns, float64 [n, k] with NaN where missing."""
-    present = ~np.isnan(part)
-    low = np.where(present, part, np.inf).min(axis=0)
-    high = np.where(present, part, -np.inf).max(axis=0)
-    varying = low < high
-    binary = varying & (~present | (part == low) | (part == high)).all(axis=0)
-    with np.errstate(invalid="ignore"):
-        whole = varying & ~binary & (~present | (part == np.floor(part))).all(axis=0) & np.isfinite(high)
-    kinds = np.zeros(part.shape[1], dtype=np.int8)
-    kinds[binary] = ColumnKind.BINARY
-    kinds[whole & (low == 0) & (high > 2)] = ColumnKind.COUNT
-    for j in np.flatnonzero(whole & (low == 1) & (high <= _MAX_ORDINAL)):
-        counts = np.bincount(part[present[:, j], j].astype(np.intp))[1:]
-        if (counts > 0).all() and counts.sum() >= _ROWS_PER_LEVEL * len(counts):
-            kinds[j] = ColumnKind.ORDINAL
-    return kinds
+    if table.kinds is not None:
+        return table.kinds
+    values = table.values
+    missing = table.missing
+    if values.dtype.kind == "f":
+        missing = np.isnan(values) if missing is None else missing | np.isnan(values)
+    if not table.one_kind:
+        return guess_kinds(values, missing)
+    kind = ColumnKind.CONTINUOUS
+    if looks_like_counts(values):
+        kind = ColumnKind.COUNT
+    elif all(bool(np.isin(part[~np.isnan(part)], (0, 1)).all()) for part in _floats(values, missing)):
+        kind = ColumnKind.BINARY
+    return np.full(values.shape[1], kind, dtype=np.int8)
 
 
 def row_numbers(values: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

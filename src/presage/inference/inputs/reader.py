@@ -91,6 +91,7 @@ def read_inputs(
         interventions=mask,  # type: ignore[arg-type]  # None means nowhere
         missing=missing,  # type: ignore[arg-type]
         names=tuple(columns.names),
+        column_kinds=columns.kinds(),
         graph=_graph(table, columns.names),
     )
     if dataset.missing.all():
@@ -98,7 +99,6 @@ def read_inputs(
     coded = columns.coded
     return Inputs(
         dataset=dataset,
-        column_kinds=columns.kinds(),
         levels={name: found.levels for name, found in coded.items() if found.levels is not None},
         roles=tuple(columns.roles.values()),
         notes=(*notes, *_pooled(coded)),

@@ -137,18 +137,16 @@ def guess_roles(table: Table, choices: Choices) -> list[ColumnRole]:
 
 _WHY = {
     ColumnKind.CONTINUOUS: "numbers",
-    ColumnKind.COUNT: "whole numbers from 0",
+    ColumnKind.COUNT: "whole numbers",
     ColumnKind.BINARY: "two distinct values",
-    ColumnKind.ORDINAL: "whole numbers 1, 2, 3, ... of few levels",
+    ColumnKind.ORDINAL: "consecutive whole numbers, few of them",
     ColumnKind.NOMINAL: "codes without an order",
     ColumnKind.ENVIRONMENT: "the environment of each row",
 }
 
 
 def _numeric_roles(table: Table) -> dict[str, ColumnRole]:
-    kinds = table.kinds
-    if kinds is None:
-        kinds = numeric_kinds(table.values, table.missing, one_kind=table.one_kind)
+    kinds = numeric_kinds(table)
     words = {kind: (kind.name.lower(), _WHY[kind]) for kind in ColumnKind}
     found = {
         name: ColumnRole(name, *words[ColumnKind(int(kind))]) for name, kind in zip(table.names, kinds, strict=True)

@@ -130,6 +130,7 @@ def _from_dataset(data: Dataset) -> Table:
         interventions=data.interventions if data.interventions.any() else None,
         missing=data.missing if data.missing.any() else None,
         graph=data.graph,
+        kinds=data.column_kinds,
     )
 
 

@@ -41,7 +41,7 @@ def discover(
     h5ad); also what `read_inputs` returned, with its interventions, environment and roles.
     interventions: None; 0/1 mask [n, d]; one entry per row (None, a name or a list of names); a column's name; a file.
     environment: None; one label per row; a column's name: rows measured under conditions whose targets are unknown.
-    roles: {"sex": "nominal", "id": "ignored", ...}: how columns are read where the guess is wrong; a role is continuous,
+    roles: {"sex": "nominal", ...}: how columns are read where the guess is wrong. A role is one of continuous,
     count, binary, ordinal (or a list of its levels from low to high), nominal, environment, intervention or ignored.
     exclude: names of columns to leave out.
     model: a name of `presage.models()`, a file, a folder or a loaded `Model`.

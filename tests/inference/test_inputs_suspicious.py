@@ -198,7 +198,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "ragged": ("t.csv", b"a,b\n1,2\n3,4,5\n6,7\n", "not a table"),
     "long rows": ("t.csv", b"a,b\n1,2,3\n4,5,6\n", "more cells"),
     "repeated names": ("t.csv", b"a,b,a\n1,2,3\n4,5,6\n", "more than once: 'a'"),
-    "a letter among numbers": ("t.csv", "a,b\n1,2\n3,é\n".encode("latin-1"), "'é' in row 2 is the first"),
+    "a letter among numbers": ("t.csv", "a,b\n1,2\n3,é\n3,5\n".encode("latin-1"), "'é' in row 2 is the first"),
     "binary": ("t.csv", b"\x00\x01\x02\n", "not a text file"),
     "unknown suffix": ("t.sav", b"x", "format"),
     "old Excel": ("t.xls", b"x", "save it as .xlsx"),

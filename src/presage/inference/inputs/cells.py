@@ -164,7 +164,7 @@ def _read_cells(cells: np.ndarray, present: np.ndarray, name: str, decimal_comma
         if not n_bad and not read.limit.any():  # only words for missing
             return TextColumn(numbers=np.full(len(cells), np.nan), missing_words=read.words)
         labels = _labels([texts[row] if present[row] else None for row in range(len(cells))])
-        if not n_plain or n_bad > 0.5 * (n_plain + n_bad):
+        if n_bad >= n_plain:
             words = frozenset(text.strip() for text in distinct if text.strip() and is_missing_word(text))
             return TextColumn(labels=labels, is_date=_are_dates(labels), missing_words=words)
         row = int(rows[np.flatnonzero(read.bad[codes])[0]])

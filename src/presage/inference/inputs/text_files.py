@@ -38,7 +38,8 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1f]")
 
 class _Layout(NamedTuple):
     separator: str
-    skipped: int  # lines above the header
+    above: int  # records above the header
+    skipped: int  # lines above the header, with blank ones
     header: list[str]
     headless: bool
     decimal_comma: bool
@@ -80,8 +81,9 @@ def read_text_file(path: Path, suffix: str, limit: int) -> Table:
     else:
         frame.columns = pd.Index([str(name).strip() for name in frame.columns])
         frame = _without_empty(frame)
-    if layout.skipped and not layout.headless:
-        notes.append(f"{layout.skipped} lines above the names of the columns were skipped")
+    if layout.above:
+        lines = "1 line" if layout.above == 1 else f"{layout.above} lines"
+        notes.append(f"{lines} above the names of the columns were skipped")
     table = from_frame(frame, decimal_comma=layout.decimal_comma)
     table.notes[:0] = notes
     return table
@@ -165,56 +167,73 @@ def _sample(path: Path, encoding: str) -> list[str]:
     return lines
 
 
+class _Record(NamedTuple):
+    line: int  # of the file, counted from 0
+    fields: list[str]
+
+
+def _records(lines: list[str], separator: str, skipped: int = 0) -> list[_Record]:
+    """The lines that are not blank as fields; a quoted field may hold line breaks."""
+    if separator == " ":
+        return [_Record(k, line.split()) for k, line in enumerate(lines) if line.strip() and k >= skipped]
+    reader = csv.reader((line + "\n" for line in lines[skipped:]), delimiter=separator, skipinitialspace=True)
+    found = []
+    line = skipped
+    try:
+        for fields in reader:
+            if any(field.strip() for field in fields):
+                found.append(_Record(line, [field.strip() for field in fields]))
+            line = skipped + reader.line_num
+    except csv.Error:  # a field beyond the limit of the csv module
+        return [_Record(k, text.split(separator)) for k, text in enumerate(lines) if text.strip() and k >= skipped]
+    return found
+
+
 def _layout(lines: list[str], path: Path, *, tab: bool) -> _Layout:
     separator, skipped = None, 0
     directive = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
     if directive:  # Excel's first line
         separator, skipped = directive.group(1), 1
-    body = lines[skipped:]
-    if not any(line.strip() for line in body):
+    if not any(line.strip() for line in lines[skipped:]):
         raise DataError(f"the first line of {str(path)!r} is empty; it should hold the names of the columns")
-    separator = "\t" if tab else separator or _separator(body)
-    counts = [len(_fields(line, separator)) if line.strip() else 0 for line in body]
-    width = Counter(count for count in counts if count).most_common(1)[0][0]
+    separator = "\t" if tab else separator or _separator(lines)
+    records = _records(lines, separator, skipped)
+    if not records:
+        raise DataError(f"the first line of {str(path)!r} holds no names of columns")
+    width = Counter(len(record.fields) for record in records).most_common(1)[0][0]
     # Titles and comments above the header have fewer fields than the table, and the header follows them.
-    above = next(k for k, count in enumerate(counts) if count and (count >= width or 2 * count > width))
-    header = [field.strip() for field in _fields(body[above], separator)]
-    if above and not _is_header(header):
-        above = next(k for k, count in enumerate(counts) if count)
-        header = [field.strip() for field in _fields(body[above], separator)]
-    cells = itertools.chain.from_iterable(_fields(line, separator) for line in body[above + 1 :])
-    comma = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in cells)
-    headless = bool(header) and all(_NUMBER.fullmatch(field) for field in header)
-    return _Layout(separator, skipped + above, header, headless, comma)
-
-
-def _is_header(fields: list[str]) -> bool:
-    return not any(_NUMBER.fullmatch(field) for field in fields)
+    first = next(k for k, record in enumerate(records) if 2 * len(record.fields) > width)
+    if first and any(_NUMBER.fullmatch(field) for field in records[first].fields):
+        first = 0
+    header = records[first].fields
+    cells = itertools.chain.from_iterable(record.fields for record in records[first:])
+    return _Layout(
+        separator=separator,
+        above=first,
+        skipped=records[first].line,
+        header=header,
+        headless=all(_NUMBER.fullmatch(field) for field in header),
+        decimal_comma=separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells),
+    )
 
 
 def _separator(lines: list[str]) -> str:
-    """The separator that splits most lines into the same number of at least two fields."""
-    shown = [line for line in lines if line.strip()][:50]
-    best, best_score = None, (0.0, 0)
+    """The separator that splits most lines into the same number of at least two fields, most of them numbers."""
+    best, best_score = None, (0.0, 0.0, 0)
     for mark in (",", ";", "\t", "|"):
-        counts = Counter(len(_fields(line, mark)) for line in shown)
-        width, agreeing = counts.most_common(1)[0]
+        records = _records(lines[:100], mark)
+        if not records:
+            continue
+        width, agreeing = Counter(len(record.fields) for record in records).most_common(1)[0]
         if width > 1:
-            score = (agreeing / len(shown), width)
+            cells = [field for record in records[:20] for field in record.fields[:100]]
+            numbers = sum(_NUMBER.fullmatch(cell) is not None for cell in cells) / len(cells)
+            score = (agreeing / len(records), numbers, width)
             if score > best_score:
                 best, best_score = mark, score
-        elif best is None and len(_fields(shown[0], mark)) > 1:
+        elif best is None and len(records[0].fields) > 1:
             best = mark
     if best is not None:
         return best
-    words = [line.split() for line in shown]
+    words = [line.split() for line in lines if line.strip()]
     return " " if len(words[0]) > 1 and len(words) > 1 and len(words[1]) >= len(words[0]) else ","
-
-
-def _fields(line: str, separator: str) -> list[str]:
-    if separator == " ":
-        return line.split()
-    try:
-        return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
-    except csv.Error:  # a field beyond the limit of the csv module
-        return line.split(separator)

@@ -109,6 +109,7 @@ FILES: dict[str, Odd] = {
     "no header": Odd(csv("1,2", "2,5", "4,3"), "x0", [1, 2, 4], None, "first line"),
     "no header, decimal commas": Odd(csv("1,5;2", "2,5;5", "4,5;3"), "x0", [1.5, 2.5, 4.5], None, "first line"),
     "huge number": Odd(csv("a,b", "1e400,2", "2,5", "4,3"), None, None, None, "infinite"),
+    "absurd exponent": Odd(csv("a,b", "1e2147483648,2", "2,5", "4,3"), None, None, None, "infinite"),
     "numbers in quotes of text": Odd(csv("a,b", "'1.5,2", "'2.5,5", "'4,3"), "a", [1.5, 2.5, 4]),
 }
 

@@ -67,6 +67,7 @@ def read_text_file(path: Path, suffix: str, limit: int) -> Table:
                 na_values=_MISSING,
                 keep_default_na=False,
                 low_memory=False,  # one type per column
+                float_precision="round_trip",  # the default reader crashes the process on 1e2147483648
                 **options,
             )
         except pd.errors.EmptyDataError as error:

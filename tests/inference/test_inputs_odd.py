@@ -96,7 +96,11 @@ FILES: dict[str, Odd] = {
     "blank lines": Odd(csv("", "a,b", "", "1,2", "2,5", "", "4,3", ""), "a", [1, 2, 4]),
     "separator line of Excel": Odd(csv("sep=;", "a;b", "1;2", "2;5", "4;3"), "a", [1, 2, 4]),
     "title above the header": Odd(
-        csv("Measurements of 2024", "", "a,b,c", "1,2,3", "2,5,9", "4,3,1"), "a", [1, 2, 4], None, "1 line above"
+        csv("Measurements of 2024", "", "a,b,c", "1,2,3", "2,5,9", "4,3,1"),
+        "a",
+        [1, 2, 4],
+        None,
+        "1 line was skipped above",
     ),
     "comment above the header": Odd(csv("# by the lab", "a,b,c", "1,2,3", "2,5,9", "4,3,1"), "a", [1, 2, 4]),
     "separator at the end": Odd(csv("a,b,", "1,2,", "2,5,", "4,3,"), "a", [1, 2, 4]),

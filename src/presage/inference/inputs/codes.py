@@ -61,6 +61,9 @@ def code_column(table: Table, name: str, role: str, order: Sequence[str] | None 
     """The column `name` in a role; `order` lists the levels of an ordinal column from low to high."""
     kind = ColumnKind[role.upper()]
     column = table.columns.get(name)
+    numbers = _annotated_numbers(table.labels[name]) if name not in table.order else None
+    if numbers is not None and order is None:
+        return _code_numbers(numbers, name, kind)
     if name in table.labels and name not in table.names:
         if kind in (ColumnKind.CONTINUOUS, ColumnKind.COUNT):
             if column is not None and column.is_date and kind == ColumnKind.CONTINUOUS:
@@ -73,6 +76,14 @@ def code_column(table: Table, name: str, role: str, order: Sequence[str] | None 
     if order is not None:
         return code_labels(_as_labels(values), name, kind, None, order)
     return _code_numbers(values, name, kind)
+
+
+def _annotated_numbers(labels: np.ndarray) -> np.ndarray | None:
+    """A row annotation as numbers, or None if it is text."""
+    try:
+        return np.array([math.nan if label is None else float(label) for label in labels], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _as_labels(values: np.ndarray) -> np.ndarray:

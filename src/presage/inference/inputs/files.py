@@ -91,6 +91,6 @@ def _read_parquet(path: Path, limit: int) -> Table:
     try:
         frame = pd.read_parquet(path)
     except Exception:  # the metadata that pandas wrote may be damaged where the columns are not
-        frame = pyarrow.parquet.read_table(path).to_pandas(ignore_metadata=True)
+        frame = pyarrow.parquet.ParquetFile(path).read().replace_schema_metadata(None).to_pandas()
     # A named index is a column that the writer of the file kept apart; it is not a measurement.
     return from_frame(frame)

@@ -38,8 +38,8 @@ def read_spreadsheet(path: Path, suffix: str, limit: int) -> Table:
         others = [other for other in names if other != name]
         table.notes.insert(0, f"only the sheet {name!r} was read; other sheets: {listed(others)}")
     if skipped:
-        rows = "1 row" if skipped == 1 else f"{skipped} rows"
-        table.notes.insert(0, f"{rows} above the names of the columns were skipped")
+        rows = "1 row was" if skipped == 1 else f"{skipped} rows were"
+        table.notes.insert(0, f"{rows} skipped above the names of the columns")
     return table
 
 

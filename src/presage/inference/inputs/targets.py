@@ -179,7 +179,13 @@ def _binary(mask: np.ndarray, space: _Space, names: Sequence[str] | None = None)
     mask = np.asarray(mask)
     shape = (space.n, len(space.columns))
     if names is None:
-        choices = (space.columns, space.variables, space.table.names)
+        numbers = set(space.table.names)
+        choices = (
+            space.columns,
+            space.variables,
+            space.table.names,
+            [name for name in space.variables if name in numbers],
+        )
         fitting = [choice for choice in choices if mask.shape == (space.n, len(choice))]
         if not fitting:
             hint = "; it seems to be transposed" if mask.shape == shape[::-1] else ""

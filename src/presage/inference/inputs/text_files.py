@@ -83,8 +83,8 @@ def read_text_file(path: Path, suffix: str, limit: int) -> Table:
         frame.columns = pd.Index([str(name).strip() for name in frame.columns])
         frame = _without_empty(frame)
     if layout.above:
-        lines = "1 line" if layout.above == 1 else f"{layout.above} lines"
-        notes.append(f"{lines} above the names of the columns were skipped")
+        lines = "1 line was" if layout.above == 1 else f"{layout.above} lines were"
+        notes.append(f"{lines} skipped above the names of the columns")
     table = from_frame(frame, decimal_comma=layout.decimal_comma)
     table.notes[:0] = notes
     return table

@@ -180,6 +180,20 @@ def test_command_line(make: Callable[[Path], Case], tmp_path: Path, presage_cli:
         assert any(f"'{name}': left out because this model" in line for line in err.splitlines())
 
 
+def test_the_command_line_shows_the_roles(tmp_path: Path, presage_cli: Cli) -> None:
+    case = clinical(tmp_path)
+    code, out, err = presage_cli("discover", case.path, "--columns", *case.flags)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "patient_id  ignored       it identifies rows and measures nothing"
+    assert lines[2] == "sex         binary        text with two levels"
+    assert lines[3] == "smoker      ordinal       as you chose"
+    assert len(lines) == 10
+    assert "--role patient_id=continuous" in err
+    as_json = json.loads(presage_cli("discover", case.path, "--columns", "--json", *case.flags)[1])
+    assert {entry["name"]: entry["role"] for entry in as_json if entry["role"] != "ignored"} == case.kinds
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [

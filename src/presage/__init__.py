@@ -24,6 +24,7 @@ _HOMES = {
     "load_sachs": "presage.data.examples",
     "metrics": "presage.metrics",
     "models": "presage.inference.hub",
+    "read_inputs": "presage.inference.inputs",
     "simulate": "presage.domain.catalog",
 }
 

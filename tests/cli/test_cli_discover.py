@@ -57,7 +57,7 @@ def test_out_writes_the_report(presage_cli: Cli, table: Path, model: Path, tmp_p
     code, out, err = presage_cli("discover", table, "--model", model, "--out", tmp_path / "result")
     assert code == 0
     assert "report.html" in out
-    assert "warning: 'target': not numbers" in err
+    assert "warning: 'target': left out because it names variables" in err
     assert (tmp_path / "result" / "report.html").stat().st_size > 10_000
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from presage.inference.inputs import Inputs
     from presage.inference.knowledge import Knowledge
     from presage.inference.result import Result
 
@@ -20,12 +21,29 @@ __all__ = ["register"]
 
 def discover(
     data: Annotated[
-        Path, typer.Argument(help="Measurements: csv, tsv, parquet, npz or h5ad; one column per variable.")
+        Path, typer.Argument(help="Measurements: csv, tsv, xlsx, ods, parquet, npz or h5ad; one column per variable.")
     ],
     interventions: Annotated[
         str | None,
         typer.Option(help="Column of the data with each row's target(s), or a file: a 0/1 mask, or names per row."),
     ] = None,
+    environment: Annotated[
+        str | None, typer.Option(help="Column with the condition (batch, site, ...) that each row was measured under.")
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=ROLE",
+            help="Read a column as continuous, count, binary, ordinal, nominal, environment, intervention or ignored; "
+            "NAME=low<mid<high gives the order of ordinal levels. May be repeated.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out, separated by commas.")
+    ] = None,
+    unmeasured_targets: Annotated[
+        str, typer.Option(metavar="environment|drop", help="Rows whose target is no variable of the table.")
+    ] = "environment",
     model: Annotated[str, typer.Option(help="A name of `presage models`, a file or a folder.")] = "scm",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for report, tables and pictures.")] = None,
     counts: Annotated[
@@ -43,6 +61,9 @@ def discover(
         ),
     ] = False,
     layer: Annotated[str | None, typer.Option(help="Layer of an h5ad file to use.")] = None,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Print the role of every column with the reason, and stop.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Find which variable causes which.
@@ -50,18 +71,28 @@ def discover(
     Prints the edges, most probable first; warnings go to stderr. With --out it writes probabilities.csv, edges.csv,
     graph.graphml, graph.dot, graph.png, report.html and result.json.
 
-    Example: presage discover cells.csv --interventions target --out result/
+    Example: presage discover cells.csv --interventions target --exclude donor --out result/
     """
     import presage
     from presage.files import check_writable
     from presage.inference.result import check_threshold
 
     check_threshold(threshold)
+    options = {
+        "environment": environment,
+        "roles": _read_roles(role),
+        "exclude": exclude,
+        "unmeasured_targets": unmeasured_targets,
+        "layer": layer,
+    }
+    if columns:
+        _print_columns(presage.read_inputs(data, interventions, **options), as_json)
+        return
     if out is not None:
         check_writable(out / "report.html")  # before the network runs
     knowledge = None if known is None else _read_known(known)
     with _working("discovering"):
-        result = presage.discover(data, interventions, model=model, counts=counts, known=knowledge, layer=layer)
+        result = presage.discover(data, interventions, model=model, counts=counts, known=knowledge, **options)
     if out is not None:
         with _working("writing the report"):
             result.save(out)
@@ -73,6 +104,30 @@ def discover(
     _print_edges(result, threshold, acyclic)
     if out is not None:
         print(f"wrote {out / 'report.html'} and the rest of {out}")
+
+
+def _read_roles(given: list[str] | None) -> dict[str, str] | None:
+    """Roles from entries NAME=ROLE; the name may hold further signs of equality."""
+    from presage.errors import ConfigError
+
+    roles: dict[str, str] = {}
+    for entry in given or []:
+        name, sign, role = entry.rpartition("=")
+        if not sign or not name or not role:
+            raise ConfigError(f"--role takes NAME=ROLE, such as --role sex=nominal, not {entry!r}")
+        roles[name] = role
+    return roles or None
+
+
+def _print_columns(inputs: Inputs, as_json: bool) -> None:
+    for note in inputs.notes:
+        print(f"warning: {note}", file=sys.stderr)
+    if as_json:
+        print(json.dumps([{"name": name, "role": role, "why": why} for name, role, why, _ in inputs.roles]))
+        return
+    width = max(len(role.name) for role in inputs.roles)
+    for name, role, why, _ in inputs.roles:
+        print(f"{name:<{width}}  {role:<12}  {why}")
 
 
 def _read_known(path: Path) -> Knowledge:

@@ -5,10 +5,12 @@ Edge probabilities go into varp["presage"], with a record of how they were found
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 
 from presage.errors import DataError, require_extra
 from presage.types import Dataset
@@ -16,7 +18,7 @@ from presage.types import Dataset
 if TYPE_CHECKING:
     import anndata
 
-__all__ = ["RESULT", "TARGET", "from_anndata", "store_probabilities", "to_anndata"]
+__all__ = ["RESULT", "TARGET", "dense", "from_anndata", "store_probabilities", "to_anndata"]
 
 TARGET = "target"
 """Column of obs with the names of the variables intervened on, joined by SEPARATOR; empty in observational rows."""
@@ -60,11 +62,11 @@ def from_anndata(adata: anndata.AnnData) -> Dataset:
 
     Without a layer "interventions", targets are read from obs["target"]: names joined by ";", empty for none.
     """
-    x = _dense(adata.X)
+    x = dense(adata.X)
     names = tuple(str(name) for name in adata.var_names)
     annotations = {str(key): _column(adata.obs[key]) for key in adata.obs.columns if key != TARGET}
     if INTERVENTIONS in adata.layers:
-        interventions = _dense(adata.layers[INTERVENTIONS]).astype(bool)
+        interventions = dense(adata.layers[INTERVENTIONS]).astype(bool)
     elif TARGET in adata.obs:
         interventions = _targets(adata.obs[TARGET], names)
     else:
@@ -78,7 +80,7 @@ def from_anndata(adata: anndata.AnnData) -> Dataset:
         interventions=interventions,
         names=names,
         kind=str(kind),  # type: ignore[arg-type]  # checked by Dataset
-        graph=_dense(adata.varp[GRAPH]) if GRAPH in adata.varp else None,
+        graph=dense(adata.varp[GRAPH]) if GRAPH in adata.varp else None,
         annotations=annotations,
     )
 
@@ -110,11 +112,48 @@ def store_probabilities(
     adata.uns[RESULT] = {**record, "variables": np.array(names, dtype=object)}
 
 
-def _dense(values: Any) -> np.ndarray:
-    """A plain array of a matrix that may be sparse; DataError if there is none."""
+def dense(values: Any) -> np.ndarray:
+    """A plain array of a matrix that may be sparse; `DataError` if its indices are out of range or it is too large.
+
+    Code that expands sparse matrices trusts their indices: a wrong one ends the process.
+    """
     if values is None:
         raise DataError("the AnnData has no X; put the counts there")
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    if hasattr(values, "to_memory"):  # a sparse matrix that is still on disk
+        values = values.to_memory()
+    if not hasattr(values, "toarray"):
+        return np.asarray(values)
+    _check_sparse(values)
+    needed = math.prod(values.shape) * 8
+    available = psutil.virtual_memory().available
+    if needed > max(available, 1e9):
+        raise DataError(
+            f"the sparse matrix of {values.shape[0]:,} rows and {values.shape[1]:,} columns needs "
+            f"{needed / 2**30:,.0f} GiB of memory as a table; keep fewer rows or variables"
+        )
+    return np.asarray(values.toarray())
+
+
+def _check_sparse(matrix: Any) -> None:
+    """Refuse a sparse matrix whose indices do not fit its shape."""
+    form = getattr(matrix, "format", None)
+    if form == "coo":
+        for axis, index in enumerate(matrix.coords):
+            _check_index(np.asarray(index), matrix.shape[axis])
+        return
+    if form not in ("csr", "csc"):
+        return  # other formats do not expand by untrusted indices
+    major, minor = matrix.shape if form == "csr" else matrix.shape[::-1]
+    starts, index = np.asarray(matrix.indptr), np.asarray(matrix.indices)
+    fits = len(starts) == major + 1 and starts[0] == 0 and starts[-1] <= min(len(index), len(matrix.data))
+    if not fits or (np.diff(starts) < 0).any():
+        raise DataError("the sparse matrix is damaged: its row or column pointers do not fit its shape")
+    _check_index(index, minor)
+
+
+def _check_index(index: np.ndarray, size: int) -> None:
+    if len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
+        raise DataError("the sparse matrix is damaged: it has row or column numbers outside its shape")
 
 
 def _column(series: Any) -> np.ndarray:

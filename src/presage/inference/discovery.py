@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,23 +28,33 @@ def discover(
     data: Any,
     interventions: Any = None,
     *,
+    environment: Any = None,
+    roles: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] | str | None = None,
     model: str | os.PathLike[str] | Model = "scm",
     counts: bool | None = None,
     known: Knowledge | None = None,
     layer: str | None = None,
     bootstrap: int = 0,
     device: str | None = None,
+    unmeasured_targets: Literal["environment", "drop"] = "environment",
 ) -> Result:
     """Estimate which variable causes which: a probability for every ordered pair of variables.
 
-    data: ndarray [n, d], pandas or polars DataFrame, AnnData, `Dataset`, or a path (csv, tsv, parquet, npz, h5ad);
-    also what `read_inputs` returned, with its interventions.
+    data: ndarray [n, d], pandas or polars DataFrame, AnnData, `Dataset`, or a path (csv, tsv, xlsx, ods, parquet, npz,
+    h5ad); also what `read_inputs` returned, with its interventions, environment and roles.
     interventions: None; 0/1 mask [n, d]; one entry per row (None, a name or a list of names); a column's name; a file.
+    environment: None; one label per row; a column's name: rows measured under conditions whose targets are unknown.
+    roles: {"sex": "nominal", ...}: how columns are read where the guess is wrong. A role is one of continuous,
+    count, binary, ordinal (or a list of its levels from low to high), nominal, environment, intervention or ignored.
+    exclude: names of columns to leave out.
     model: a name of `presage.models()`, a file, a folder or a loaded `Model`.
     counts: whether the values are counts; None: decide by the values and the model.
     known: background knowledge, a `presage.Knowledge`. layer: the layer of AnnData that holds the values.
     bootstrap: predict again for this many resamples of the rows, for the column stability of `Result.edges`; 0: none.
     device: where the network runs, for example "cuda"; None: where the model is, which is the CPU after loading.
+    unmeasured_targets: rows with interventions on variables that are not in the table become environments or are
+    left out.
 
     Nothing passed in is modified. Raises `presage.InputError` with one sentence when the data cannot be used.
     """
@@ -54,11 +65,20 @@ def discover(
     check_bootstrap(bootstrap)
     engine = load_model(model, device=device)
     if not isinstance(data, Inputs):
-        inputs = read_inputs(data, interventions, layer=layer)
-    elif interventions is None and layer is None:
+        inputs = read_inputs(
+            data,
+            interventions,
+            environment=environment,
+            roles=roles,
+            exclude=exclude,
+            unmeasured_targets=unmeasured_targets,
+            layer=layer,
+        )
+    elif all(option is None for option in (interventions, environment, roles, exclude, layer)):
         inputs = data
     else:
-        raise ConfigError("interventions and layer belong to read_inputs when the data has been read already")
+        raise ConfigError("interventions, environment, roles, exclude and layer belong to read_inputs for read data")
+    inputs = inputs.for_model(engine.reads_kinds, counts=engine.kind == "counts")
     kind_warnings = _check_kind(engine, inputs.countlike, counts)
     dataset = inputs.dataset.with_kind(engine.kind)
     warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]

@@ -1,38 +1,19 @@
-"""Checks of a table: whether it holds counts, and warnings about suspicious data."""
+"""Checks of a dataset: warnings about suspicious data."""
 
 from __future__ import annotations
+
+import hashlib
 
 import numpy as np
 
 from presage.data.standardize import standardize_real
-from presage.inference.inputs.tables import listed
+from presage.inference.inputs.names import listed
 from presage.types import Dataset
 
-__all__ = ["constant_columns", "data_warnings", "looks_like_counts"]
+__all__ = ["constant_columns", "data_warnings"]
 
 _COLLINEARITY_LIMIT = 2000
 """Collinear columns are not searched for above this many variables (the search is cubic in d)."""
-
-
-def looks_like_counts(values: np.ndarray) -> bool:
-    """Whether all values are non-negative whole numbers, some above 1, as counts of molecules or events are.
-
-    >>> looks_like_counts(np.array([[0.0, 7.0], [3.0, 0.0]])), looks_like_counts(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    (True, False)
-    """
-    if values.dtype.kind == "b":
-        return False
-    largest = 0.0
-    for j in range(values.shape[1]):  # by columns: no copy of the whole table
-        column = values[:, j]
-        if values.dtype.kind == "f":
-            column = column[~np.isnan(column)]
-            if not (column == np.floor(column)).all():
-                return False
-        if (column < 0).any():
-            return False
-        largest = max(largest, float(column.max(initial=0)))
-    return largest > 1
 
 
 def constant_columns(dataset: Dataset) -> np.ndarray:
@@ -50,10 +31,11 @@ def data_warnings(dataset: Dataset) -> list[str]:
     names, missing = dataset.names, dataset.missing
     if dataset.d == 1:
         found.append("there is only one variable, so there are no edges to find")
-    empty = [names[j] for j in np.flatnonzero(missing.all(axis=0))]
+    absent = missing.all(axis=0)
+    empty = [names[j] for j in np.flatnonzero(absent)]
     if empty:
         found.append(f"{listed(empty)}: never measured; all edges of such variables get probability 0")
-    constant = [names[j] for j in np.flatnonzero(constant_columns(dataset)) if names[j] not in empty]
+    constant = [names[j] for j in np.flatnonzero(constant_columns(dataset) & ~absent)]
     if constant:
         found.append(f"{listed(constant)}: the value never changes; all edges of such variables get probability 0")
     share = float(missing.mean())
@@ -101,8 +83,7 @@ def _dependent_columns(dataset: Dataset) -> list[str]:
     upper = np.triu(np.abs(correlation), 1)
     pairs = [(changing[i], changing[j]) for i, j in np.argwhere(upper > 1 - 1e-6)]
     if pairs:
-        shown = listed([f"{dataset.names[i]} and {dataset.names[j]}" for i, j in pairs], 3)
-        found.append(f"{shown}: equal up to scale, so their edges cannot be distinguished")
+        found.append(f"{_pairs(dataset, pairs)}: equal up to scale, so their edges cannot be distinguished")
     if len(z) > z.shape[1] and not hidden.any():
         distinct = [j for j in range(z.shape[1]) if not (upper[:, j] > 1 - 1e-6).any()]
         smallest, vector = np.linalg.eigh(correlation[np.ix_(distinct, distinct)])
@@ -119,8 +100,16 @@ def _copies(dataset: Dataset) -> list[str]:
     seen: dict[bytes, int] = {}
     pairs = []
     for j in range(dataset.d):
-        key = np.ascontiguousarray(dataset.x[:, j]).tobytes()
+        key = hashlib.blake2b(np.ascontiguousarray(dataset.x[:, j]).data, digest_size=16).digest()
         if key in seen:
-            pairs.append(f"{dataset.names[seen[key]]} and {dataset.names[j]}")
+            pairs.append((seen[key], j))
         seen.setdefault(key, j)
-    return [f"{listed(pairs, 3)}: identical columns, so their edges cannot be distinguished"] if pairs else []
+    if not pairs:
+        return []
+    return [f"{_pairs(dataset, pairs)}: identical columns, so their edges cannot be distinguished"]
+
+
+def _pairs(dataset: Dataset, pairs: list[tuple[int, int]], limit: int = 3) -> str:
+    """Pairs of names for a sentence."""
+    shown = ", ".join(f"{dataset.names[i]!r} and {dataset.names[j]!r}" for i, j in pairs[:limit])
+    return shown if len(pairs) <= limit else f"{shown} and {len(pairs) - limit} more pairs"

@@ -1,22 +1,21 @@
-"""Read containers in memory into a `Table`: named columns of numbers, and columns of labels. For files see `files`."""
+"""`Table`: a user's table as read, and `read_table`, which reads it from any container. For files see `files`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from presage.data.anndata_io import INTERVENTIONS, KIND
+from presage.data.anndata_io import INTERVENTIONS, KIND, dense
 from presage.errors import DataError
+from presage.inference.inputs.cells import TextColumn
+from presage.inference.inputs.names import clean_names, listed
 from presage.types import Dataset, default_names
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["Table", "from_frame", "listed", "read_table", "row_number"]
+__all__ = ["Table", "as_written", "is_instance", "read_table"]
 
 
 @dataclass(kw_only=True)
@@ -24,99 +23,150 @@ class Table:
     """A user's table as read, before any check.
 
     values: [n, d] numbers (NaN where missing); shared with the caller, so never written to.
-    names: d column names. labels: columns that may hold intervention targets: text columns, row annotations.
-    text: names of the text columns of the table. notes: warnings about reading.
-    interventions, missing, graph: masks and graph of npz files and `Dataset`s, or None.
+    names: d names of the columns of numbers. text: names of the other columns of the table.
+    labels: text [n] (None where missing) of the text columns and of row annotations, which are no columns.
+    columns: how columns without a numeric type were read. order: names of all columns as in the table.
+    notes: sentences about reading. interventions, missing, graph, kinds: of npz files and `Dataset`s, or None.
+    guess_roles: whether columns may be identifiers or dates; one_kind: whether all numbers measure the same thing.
     """
 
     values: np.ndarray
     names: list[str]
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)
+    columns: dict[str, TextColumn] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     interventions: np.ndarray | None = None
     missing: np.ndarray | None = None
     graph: np.ndarray | None = None
+    kinds: np.ndarray | None = None
+    guess_roles: bool = False
+    one_kind: bool = False
 
-    def drop(self, name: str) -> np.ndarray:
-        """Remove a column of numbers from the table and return it."""
+    def __post_init__(self) -> None:
+        if not self.order:
+            self.order = [*self.names, *self.text]
+
+    def column(self, name: str) -> np.ndarray:
+        """The values [n] of a column of numbers; NaN where missing."""
         j = self.names.index(name)
-        column = self.values[:, j]
-        keep = [k for k in range(len(self.names)) if k != j]
-        self.values = self.values[:, keep]
-        self.names = [self.names[k] for k in keep]
+        values = self.values[:, j]
+        if self.missing is None or not self.missing[:, j].any():
+            return values
+        return np.where(self.missing[:, j], np.nan, values)
+
+    def drop(self, name: str) -> None:
+        """Remove a column of numbers from the table."""
+        self.select([other for other in self.names if other != name])
+
+    def select(self, names: list[str]) -> None:
+        """Keep only these columns of numbers."""
+        if names == self.names:
+            return
+        position = {name: j for j, name in enumerate(self.names)}
+        kept = [position[name] for name in names]
+        self.values = self.values[:, kept]
+        self.names = list(names)
         for key in ("interventions", "missing"):
             mask = getattr(self, key)
             if mask is not None:
-                setattr(self, key, mask[:, keep])
+                setattr(self, key, mask[:, kept])
         if self.graph is not None:
-            self.graph = self.graph[np.ix_(keep, keep)]
-        return column
+            self.graph = self.graph[np.ix_(kept, kept)]
+        if self.kinds is not None:
+            self.kinds = self.kinds[kept]
 
 
-def read_table(data: Any, *, layer: str | None = None) -> Table:
-    """Read a table from any supported container or file; raises `DataError` if that is impossible."""
+def read_table(data: Any, *, layer: str | None = None, max_bytes: int | None = None) -> Table:
+    """Read a table from any supported container or file; raises `DataError` if that is impossible.
+
+    max_bytes: the most memory that a file may need; None: what the machine has.
+    """
     if isinstance(data, (str, os.PathLike)):
         from presage.inference.inputs.files import read_file
 
-        return read_file(data, layer=layer)
+        return read_file(data, layer=layer, max_bytes=max_bytes)
     if isinstance(data, Dataset):
-        return Table(
-            values=data.x,
-            names=list(data.names),
-            labels={key: np.asarray(value) for key, value in data.annotations.items()},
-            interventions=data.interventions if data.interventions.any() else None,
-            missing=data.missing if data.missing.any() else None,
-            graph=data.graph,
-        )
-    if _is_instance(data, "anndata", "AnnData"):
+        return _from_dataset(data)
+    if is_instance(data, "anndata", "AnnData"):
         return _from_anndata(data, layer)
     if layer is not None:
         raise DataError(f"a layer ({layer!r}) can be chosen only in AnnData, not in {type(data).__name__}")
-    if _is_instance(data, "polars", "LazyFrame"):
+    if is_instance(data, "polars", "LazyFrame"):
         data = data.collect()
-    if _is_instance(data, "polars", "DataFrame"):
-        return _from_polars(data)
-    if _is_instance(data, "pandas", "DataFrame"):
+    return _from_memory(data)
+
+
+def _from_memory(data: Any) -> Table:
+    from presage.inference.inputs.frames import from_frame, from_mapping, from_polars
+
+    if is_instance(data, "polars", "DataFrame"):
+        return from_polars(data)
+    if is_instance(data, "pandas", "DataFrame"):
         return from_frame(data)
-    if _is_instance(data, "pandas", "Series") or _is_instance(data, "polars", "Series"):
+    if is_instance(data, "pandas", "Series") or is_instance(data, "polars", "Series"):
         raise DataError("a single series has one variable; give a table (data frame) with one column per variable")
     if isinstance(data, Mapping):
-        return _from_mapping(data)
-    return _from_array(data)
+        return from_mapping(data)
+    array = to_array(data)
+    if array.dtype.names is not None and array.ndim == 1:
+        return from_mapping({name: array[name] for name in array.dtype.names})
+    return _from_array(array)
 
 
-def _is_instance(data: Any, package: str, name: str) -> bool:
+def is_instance(data: Any, package: str, name: str) -> bool:
     """`isinstance` for a class of a package that may not be installed."""
     return any(cls.__name__ == name and cls.__module__.split(".")[0] == package for cls in type(data).__mro__)
 
 
-def _from_mapping(data: Mapping[Any, Any]) -> Table:
-    import pandas as pd
+def _from_dataset(data: Dataset) -> Table:
+    names, notes = clean_names(data.names)
+    return Table(
+        values=data.x,
+        names=names,
+        labels={key: np.asarray(value) for key, value in data.annotations.items()},
+        notes=notes,
+        interventions=data.interventions if data.interventions.any() else None,
+        missing=data.missing if data.missing.any() else None,
+        graph=data.graph,
+        kinds=data.column_kinds,
+    )
 
-    try:
-        return from_frame(pd.DataFrame(dict(data)))
-    except DataError:
-        raise
-    except Exception as error:
-        raise DataError(f"the columns of the dictionary do not form a table: {error}") from error
 
-
-def _from_array(data: Any) -> Table:
+def to_array(data: Any) -> np.ndarray:
+    """An array of lists, sparse matrices, masked arrays or tensors."""
     if data is None:
         raise DataError("there is no data (None); give an array, a data frame, AnnData or the path of a file")
-    if hasattr(data, "toarray"):  # SciPy sparse matrices and arrays
-        data = data.toarray()
-    if isinstance(data, np.ma.MaskedArray):
-        data = np.ma.filled(data.astype(np.float64), np.nan)
-    if hasattr(data, "detach"):  # torch tensors
-        data = data.detach().cpu().numpy()
     try:
-        array = np.asarray(data)
+        if is_instance(data, "torch", "Tensor"):
+            data = data.detach().cpu()
+            if data.layout != _strided():
+                data = data.to_dense()
+            if str(data.dtype) == "torch.bfloat16":  # NumPy has no such type
+                data = data.float()
+            data = data.resolve_conj().resolve_neg().numpy()
+        if isinstance(data, np.ma.MaskedArray):
+            data = np.ma.filled(data.astype(np.float64), np.nan)
+        return dense(data)
+    except DataError:
+        raise
+    except MemoryError as error:
+        raise DataError("the data does not fit into memory; use fewer rows or variables") from error
     except ValueError as error:
         raise DataError("the rows have different lengths, so they do not form a table") from error
-    if array.dtype.names is not None and array.ndim == 1:
-        return _from_mapping({name: array[name] for name in array.dtype.names})
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"the data ({type(data).__name__}) cannot be read as an array: {reason}") from error
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
+
+
+def _from_array(array: np.ndarray) -> Table:
     if array.ndim != 2:
         hint = "; for a single variable use x[:, None]" if array.ndim == 1 else ""
         raise DataError(
@@ -138,109 +188,11 @@ def _to_numbers(array: np.ndarray) -> np.ndarray:
         return np.array([[np.nan if cell is None else float(cell) for cell in row] for row in array]).reshape(
             array.shape
         )
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"the array holds values that are not numbers ({error})") from error
-
-
-def from_frame(frame: pd.DataFrame) -> Table:
-    """A pandas data frame: numeric columns are measurements, the others labels."""
-    import pandas as pd
-
-    names = [_column_name(name) for name in frame.columns]
-    _refuse_duplicates(names)
-    numeric, labels, text = [], {}, []
-    converted: dict[int, np.ndarray] = {}
-    for j, name in enumerate(names):
-        column = frame.iloc[:, j]
-        if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
-            if pd.api.types.is_complex_dtype(column.dtype):
-                raise DataError(f"the column {name!r} holds complex numbers; give real ones")
-            numeric.append(j)
-            continue
-        values = _text_to_numbers(column, name)
-        if values is None:
-            labels[name] = column.to_numpy(dtype=object)
-            text.append(name)
-        else:
-            numeric.append(j)
-            converted[j] = values
-    kinds = {frame.dtypes.iloc[j].kind for j in numeric if isinstance(frame.dtypes.iloc[j], np.dtype)}
-    own = all(isinstance(frame.dtypes.iloc[j], np.dtype) for j in numeric)
-    plain = not converted and own and (kinds <= set("fiu") or kinds == {"b"})  # mixtures would become objects
-    if plain:
-        values = frame.iloc[:, numeric].to_numpy() if len(numeric) < len(names) else frame.to_numpy()
-    else:
-        values = np.empty((len(frame), len(numeric)))
-        for k, j in enumerate(numeric):
-            values[:, k] = (
-                converted[j] if j in converted else frame.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan)
-            )
-    table = Table(values=values, names=[names[j] for j in numeric], labels=labels, text=text)
-    _drop_saved_index(table)
-    return table
-
-
-def _column_name(name: Any) -> str:
-    return "/".join(str(part) for part in name) if isinstance(name, tuple) else str(name)
-
-
-def _refuse_duplicates(names: list[str]) -> None:
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise DataError(f"variable names must differ; used more than once: {listed(twice)}")
-
-
-def _text_to_numbers(column: pd.Series, name: str) -> np.ndarray | None:
-    """Numbers of a column without a numeric type; None if it is text; raises if only some cells are not numbers."""
-    import pandas as pd
-
-    if len(column) == 0:
-        return np.empty(0)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(object)
-    if pd.api.types.is_datetime64_any_dtype(column.dtype) or pd.api.types.is_timedelta64_dtype(column.dtype):
-        return None
-    present = column.notna().to_numpy()
-    if not present.any():
-        return np.full(len(column), np.nan)
-    try:
-        numbers: np.ndarray = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        return None
-    bad = present & np.isnan(numbers)
-    if not bad.any():
-        return numbers
-    if bad.sum() <= 0.5 * present.sum():
-        row = int(np.flatnonzero(bad)[0])
+    except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:100]
         raise DataError(
-            f"the column {name!r} holds numbers, but {int(bad.sum())} of its cells do not: "
-            f"{str(column.iloc[row])[:40]!r} in {row_number(row)} is the first; correct them or leave them empty"
-        )
-    return None
-
-
-def _drop_saved_index(table: Table) -> None:
-    """Drop the unnamed column 0, 1, 2, ... that data frames saved with their index have."""
-    for name in [name for name in table.names if name == "" or name.startswith("Unnamed: ")]:
-        column = table.values[:, table.names.index(name)]
-        if len(column) and np.array_equal(column, np.arange(len(column))):
-            table.drop(name)
-            table.notes.append("an unnamed column that only numbers the rows was left out")
-
-
-def _from_polars(frame: Any) -> Table:
-    numeric, labels, text = [], {}, []
-    for name, kind in zip(frame.columns, frame.dtypes):
-        if kind.is_numeric() or str(kind) in ("Boolean", "Null"):
-            numeric.append(name)
-        else:
-            labels[name] = np.array(frame[name].to_list(), dtype=object)
-            text.append(name)
-    values = np.empty((frame.height, len(numeric)))
-    for k, name in enumerate(numeric):
-        column = frame[name]
-        values[:, k] = np.array([np.nan if v is None else float(v) for v in column]) if column.null_count() else column
-    return Table(values=values, names=numeric, labels=labels, text=text)
+            f"the array holds values that are not numbers ({reason}); columns of text need names: give a data frame"
+        ) from error
 
 
 def _from_anndata(adata: Any, layer: str | None) -> Table:
@@ -249,31 +201,26 @@ def _from_anndata(adata: Any, layer: str | None) -> Table:
         raise DataError(f"the AnnData has no layer {layer!r}; its layers: {known}")
     values = adata.X if layer is None else adata.layers[layer]
     if values is None:
-        raise DataError("the AnnData has no X; choose one of its layers (layer=..., or --layer on the command line)")
-    values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+        raise DataError("the AnnData has no X; choose one of its layers with layer=... (--layer)")
+    values = dense(values)
     if values.dtype.kind not in "fiub":
         values = _to_numbers(values)
-    names = [str(name) for name in adata.var_names]
-    if len(set(names)) < len(names):
+    raw = [str(name) for name in adata.var_names]
+    if len(set(raw)) < len(raw):
         raise DataError("the AnnData's variable names are not unique; call adata.var_names_make_unique() first")
+    names, notes = clean_names(raw)
     labels = {str(name): adata.obs[name].to_numpy(dtype=object) for name in adata.obs.columns}
-    table = Table(values=values, names=names, labels=labels)
+    table = Table(values=values, names=names, labels=labels, notes=notes, one_kind=True)
     if KIND in adata.uns and INTERVENTIONS in adata.layers:  # written by Dataset.to_anndata
-        mask = adata.layers[INTERVENTIONS]
-        table.interventions = np.asarray(mask.toarray() if hasattr(mask, "toarray") else mask).astype(bool)
+        table.interventions = dense(adata.layers[INTERVENTIONS]).astype(bool)
     return table
 
 
-def listed(names: list[str], limit: int = 5) -> str:
-    """Names for a sentence, at most `limit` of them.
+def as_written(value: Any) -> str:
+    """A number as a person writes it, for previews.
 
-    >>> listed(["a", "b", "c"], limit=2)
-    "'a', 'b' and 1 more"
+    >>> as_written(100523.0), as_written(0.1 + 0.2), as_written(float("nan"))
+    ('100523', '0.3', '')
     """
-    shown = ", ".join(repr(name) for name in names[:limit])
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
-
-
-def row_number(row: int) -> str:
-    """A row in a sentence: counted from 1, without the header."""
-    return f"row {row + 1}"
+    value = float(value)
+    return "" if np.isnan(value) else f"{value:.10g}"

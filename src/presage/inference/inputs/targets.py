@@ -2,126 +2,223 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from presage.errors import DataError
-from presage.inference.inputs.tables import Table, _is_instance, listed, read_table, row_number
+from presage.inference.inputs.names import clean_name, listed, row_number, suggestion
+from presage.inference.inputs.tables import Table, is_instance, read_table, to_array
 
-__all__ = ["CONTROL_LABELS", "mask_from", "mask_from_entries"]
+__all__ = ["CONTROL_LABELS", "Targets", "is_control", "read_targets", "split_targets"]
 
 CONTROL_LABELS = frozenset(
-    ("", "-", "control", "ctrl", "nan", "na", "none", "non-targeting", "nontargeting", "null", "obs", "observational")
-)
+    (
+        "", "-", "control", "controls", "ctrl", "nan", "na", "n/a", "none", "non-targeting", "nontargeting", "null",
+        "non_targeting", "obs", "observational", "nt", "ntc", "wt", "wildtype", "wild type", "wild-type", "unperturbed",
+        "untreated", "dmso", "vehicle", "mock", "scramble", "scrambled", "no intervention", "no_intervention",
+    )
+)  # fmt: skip
 """Entries that mean "no intervention in this row" in upper or lower case, unless a variable has that name."""
+_CONTROL = re.compile(
+    r"(?:neg(?:ative)?[\s_-]?(?:ctrl|control)|non[\s_-]?targeting|safe[\s_-]?targeting|ctrl|control)[\s_-]?\w{0,4}"
+)
 
 
-def mask_from(interventions: Any, table: Table) -> np.ndarray | None:
-    """The mask [n, d] (bool) or None; a column named by `interventions` is removed from the table."""
+def is_control(text: str) -> bool:
+    """Whether a label means that nothing was intervened on.
+
+    >>> is_control("non-targeting"), is_control("NegCtrl0"), is_control("GATA1")
+    (True, True, False)
+    """
+    text = text.strip().lower()
+    return text in CONTROL_LABELS or _CONTROL.fullmatch(text) is not None
+
+
+def split_targets(text: str, variables: Iterable[str]) -> list[str]:
+    """The names in a label such as `GATA1+KLF1`; the label itself if it is a name, or if no part of it is known."""
+    name = text.strip()
+    if name in variables:
+        return [name]
+    parts = [part.strip() for part in re.split(r"[,;|+]", name)]
+    return parts if any(part in variables or is_control(part) for part in parts) else [name]
+
+
+@dataclass
+class Targets:
+    """Interventions as read.
+
+    mask: bool [n, d] over the variables, or None. unmeasured: for each row the names of targets that are no variables,
+    joined by "+", or None; None if there are none at all.
+    """
+
+    mask: np.ndarray | None
+    unmeasured: np.ndarray | None = None
+
+
+@dataclass
+class _Space:
+    """What targets are read against: names of the variables, and of all columns for masks and column numbers."""
+
+    table: Table
+    variables: Sequence[str]
+    columns: list[str]
+    position: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.position = {name: j for j, name in enumerate(self.variables)}
+
+    @property
+    def n(self) -> int:
+        return len(self.table.values)
+
+
+def read_targets(interventions: Any, table: Table, variables: Sequence[str], column: str | None) -> Targets:
+    """Read interventions. `column`: the column of the table that holds them, if `interventions` is its name."""
+    space = _Space(table, variables, [name for name in table.order if name != column])
+    if column is not None:
+        return _from_column(column, space)
     if interventions is None:
-        return None if table.interventions is None else _binary(table.interventions, table)
+        return Targets(None if table.interventions is None else _binary(table.interventions, space, table.names))
     if isinstance(interventions, (str, os.PathLike)):
-        return _from_name(interventions, table)
-    if _is_instance(interventions, "polars", "DataFrame"):
+        return _from_file(interventions, space)
+    if is_instance(interventions, "polars", "DataFrame"):
         interventions = interventions.to_pandas()
-    if _is_instance(interventions, "pandas", "DataFrame"):
-        return _from_named_columns(read_table(interventions), table)
-    if _is_instance(interventions, "pandas", "Series") or _is_instance(interventions, "polars", "Series"):
-        return mask_from_entries(interventions.to_list(), table)
-    if hasattr(interventions, "toarray"):
-        interventions = interventions.toarray()
+    if is_instance(interventions, "pandas", "DataFrame"):
+        return Targets(_from_named_columns(read_table(interventions), space))
+    if is_instance(interventions, "pandas", "Series") or is_instance(interventions, "polars", "Series"):
+        return _from_entries(interventions.to_list(), space)
+    if hasattr(interventions, "toarray") or is_instance(interventions, "torch", "Tensor"):
+        interventions = to_array(interventions)
     if isinstance(interventions, np.ndarray):
-        return _binary(interventions, table) if interventions.ndim == 2 else mask_from_entries(interventions, table)
+        if interventions.ndim == 2:
+            return Targets(_binary(interventions, space))
+        if interventions.ndim == 1:
+            return _from_entries(interventions.tolist(), space)
+        raise DataError(
+            f"interventions cannot be an array with {interventions.ndim} axes; give a mask [n, d] or one entry per row"
+        )
     if isinstance(interventions, Sequence):
-        return _from_sequence(interventions, table)
+        return _from_sequence(interventions, space)
     raise DataError(
         f"interventions cannot be {type(interventions).__name__}; give a mask of 0 and 1 shaped like the data, "
         "a list with the target's name (or None) for each row, or the name of a column"
     )
 
 
-def _from_sequence(entries: Sequence[Any], table: Table) -> np.ndarray:
-    """Read a list of names per row, or a mask written as a list of lists of 0 and 1."""
-    n, d = table.values.shape
-    rows = [entry for entry in entries if isinstance(entry, (list, tuple, np.ndarray))]
-    numeric = all(isinstance(item, (bool, int, float, np.number, np.bool_)) for row in rows for item in row)
-    if len(rows) == len(entries) and len(entries) == n and numeric and any(len(row) for row in rows):
-        try:
-            return _binary(np.array([list(row) for row in rows]), table)
-        except ValueError as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"the intervention mask must have {d} entries in every row") from error
-    return mask_from_entries(entries, table)
+def _from_column(name: str, space: _Space) -> Targets:
+    if not space.variables:
+        raise DataError(f"the table has no column besides the interventions {name!r} that could be a variable")
+    if name in space.table.labels:
+        return _from_entries(space.table.labels[name], space)
+    column = space.table.column(name).astype(np.float64)
+    entries = [None if np.isnan(value) else int(value) if value == np.floor(value) else value for value in column]
+    return _from_entries(entries, space)
 
 
-def _from_name(name: str | os.PathLike[str], table: Table) -> np.ndarray:
-    if isinstance(name, str) and name in table.labels:
-        return mask_from_entries(table.labels[name], table)
-    if isinstance(name, str) and name in table.names:
-        if len(table.names) == 1:
-            raise DataError(f"the table has no column besides the interventions {name!r}")
-        column = table.drop(name)
-        entries = [None if np.isnan(value) else int(value) if value == int(value) else value for value in column]
-        return mask_from_entries(entries, table)
-    if not Path(name).is_file():
+def _from_file(name: str | os.PathLike[str], space: _Space) -> Targets:
+    text = os.fsdecode(os.fspath(name))
+    table = space.table
+    try:
+        exists = Path(text).is_file()
+    except (OSError, ValueError):  # overlong names and the like
+        exists = False
+    if not exists:
+        shown = clean_name(text[:200])
         raise DataError(
-            f"there is no column {str(name)!r} in the data (nor a file of that name) that could hold the interventions"
-            + _suggest(str(name), [*table.labels, *table.names])
+            f"there is no column {shown!r} in the data (nor a file of that name) that could hold the interventions"
+            + suggestion(shown, [*table.labels, *table.names])
         )
     other = read_table(name)
-    n = len(table.values)
     if not other.names and len(other.text) == 1:  # one column of names
-        return mask_from_entries(other.labels[other.text[0]], table)
-    if len(other.values) != n:
-        raise DataError(f"{str(name)!r} has {len(other.values)} rows, but the data has {n}")
-    if set(other.names) <= set(table.names):
-        return _from_named_columns(other, table)
-    return _binary(other.values, table)
+        return _from_entries(other.labels[other.text[0]], space)
+    if len(other.values) != space.n:
+        raise DataError(f"{text!r} has {len(other.values)} rows, but the data has {space.n}")
+    if set(other.names) <= set(table.order):
+        return Targets(_from_named_columns(other, space))
+    return Targets(_binary(other.values, space))
 
 
-def _from_named_columns(other: Table, table: Table) -> np.ndarray:
+def _from_sequence(entries: Sequence[Any], space: _Space) -> Targets:
+    """Read a list of names per row, or a mask written as a list of lists of 0 and 1."""
+    rows = [entry for entry in entries if isinstance(entry, (list, tuple, np.ndarray)) and np.ndim(entry) == 1]
+    numeric = all(isinstance(item, (bool, int, float, np.number, np.bool_)) for row in rows for item in row)
+    if len(rows) == len(entries) == space.n and numeric and any(len(row) for row in rows):
+        widths = {len(row) for row in rows}
+        if len(widths) > 1:
+            raise DataError(f"the intervention mask must have {len(space.columns)} entries in every row")
+        return Targets(_binary(np.array([list(row) for row in rows]), space))
+    return _from_entries(entries, space)
+
+
+def _from_named_columns(other: Table, space: _Space) -> np.ndarray:
     """Read a mask with column names; variables without a column are never intervened on."""
-    unknown = [name for name in (*other.names, *other.text) if name not in table.names]
-    if unknown and len(other.names) == len(table.names) and other.names == [str(k) for k in range(len(other.names))]:
-        return _binary(other.values, table)  # a data frame without names
+    known = set(space.columns)
+    unknown = [name for name in (*other.names, *other.text) if name not in known]
+    if unknown and other.names == [str(k) for k in range(len(other.names))]:
+        return _binary(other.values, space)  # a data frame without names
     if unknown:
         raise DataError(
             f"the intervention mask has columns that are not variables: {listed(unknown)}"
-            + _suggest(unknown[0], table.names)
+            + suggestion(unknown[0], space.columns)
         )
     if other.text:
         raise DataError(f"the intervention mask must hold only 0 and 1, but {listed(other.text)} holds text")
-    if len(other.values) != len(table.values):
-        raise DataError(f"the intervention mask has {len(other.values)} rows, but the data has {len(table.values)}")
-    full = np.zeros(table.values.shape, dtype=np.float64)
-    full[:, [table.names.index(name) for name in other.names]] = other.values
-    return _binary(full, table)
+    if len(other.values) != space.n:
+        raise DataError(f"the intervention mask has {len(other.values)} rows, but the data has {space.n}")
+    return _binary(other.values, space, other.names)
 
 
-def _binary(mask: np.ndarray, table: Table) -> np.ndarray:
+def _binary(mask: np.ndarray, space: _Space, names: Sequence[str] | None = None) -> np.ndarray:
+    """A mask over `names`: bool [n, d]. By default all columns, the variables or the numbers, by its width."""
     mask = np.asarray(mask)
-    shape = table.values.shape
-    if mask.shape != shape:
-        hint = "; it seems to be transposed" if mask.shape == shape[::-1] else ""
-        raise DataError(f"the intervention mask has shape {mask.shape}, but the data has shape {shape}{hint}")
-    if mask.dtype == bool:
+    shape = (space.n, len(space.columns))
+    if names is None:
+        numbers = set(space.table.names)
+        choices = (
+            space.columns,
+            space.variables,
+            space.table.names,
+            [name for name in space.variables if name in numbers],
+        )
+        fitting = [choice for choice in choices if mask.shape == (space.n, len(choice))]
+        if not fitting:
+            hint = "; it seems to be transposed" if mask.shape == shape[::-1] else ""
+            raise DataError(f"the intervention mask has shape {mask.shape}, but the data has shape {shape}{hint}")
+        names = fitting[0]
+    if mask.dtype != bool:
+        if mask.dtype.kind == "O":
+            mask = _plain(mask)
+        if mask.dtype.kind not in "fiub" or not np.isin(mask, (0, 1)).all():
+            raise DataError("the intervention mask must hold only 0 (not intervened) and 1 (intervened)")
+        mask = np.asarray(mask == 1)
+    if list(names) == list(space.variables):
         return mask
-    if mask.dtype.kind not in "fiu" or not np.isin(mask, (0, 1)).all():
-        raise DataError("the intervention mask must hold only 0 (not intervened) and 1 (intervened)")
-    return np.asarray(mask == 1)
+    full = np.zeros((space.n, len(space.variables)), dtype=bool)
+    kept = [(j, space.position[name]) for j, name in enumerate(names) if name in space.position]
+    if kept:
+        source, target = zip(*kept, strict=True)
+        full[:, list(target)] = mask[:, list(source)]
+    return full
 
 
-def mask_from_entries(entries: Iterable[Any], table: Table) -> np.ndarray:
+def _plain(mask: np.ndarray) -> np.ndarray:
+    """An array of objects as numbers; unchanged if they are none."""
+    try:
+        return mask.astype(np.float64)
+    except (TypeError, ValueError, OverflowError, ArithmeticError):
+        return mask
+
+
+def _from_entries(entries: Iterable[Any], space: _Space) -> Targets:
     """Read one entry per row: None (or a label such as "control"), a name, several names, or 0-based column numbers."""
     entries = list(entries)
-    n, d = table.values.shape
+    n, d = space.n, len(space.variables)
     if len(entries) != n:
         raise DataError(f"there are {len(entries)} entries of interventions for {n} rows; give one per row")
     plain = [entry for entry in entries if isinstance(entry, (bool, int, np.integer, np.bool_, float))]
@@ -129,57 +226,60 @@ def mask_from_entries(entries: Iterable[Any], table: Table) -> np.ndarray:
         raise DataError(
             "the interventions hold only 0 or 1 for each row; give the names of the targets, or a mask [n, d]"
         )
-    positions = {name: j for j, name in enumerate(table.names)}
     mask = np.zeros((n, d), dtype=bool)
-    known: dict[Any, list[int]] = {}  # most rows repeat a few entries
+    unmeasured = np.full(n, None, dtype=object)
+    known: dict[Any, tuple[list[int], list[str]]] = {}  # most rows repeat a few entries
     for row, entry in enumerate(entries):
-        key = entry if isinstance(entry, (str, int, float)) or entry is None else None
-        if key is not None and key in known and type(entry) in (str, int):
-            targets = known[key]
+        if type(entry) in (str, int):
+            if entry not in known:
+                known[entry] = _targets(entry, row, space)
+            targets, others = known[entry]
         else:
-            targets = _targets(entry, row, positions, table.names)
-            if key is not None and type(entry) in (str, int):
-                known[key] = targets
+            targets, others = _targets(entry, row, space)
         mask[row, targets] = True
-    return mask
+        if others:
+            unmeasured[row] = "+".join(dict.fromkeys(others))
+    return Targets(mask, unmeasured if any(label is not None for label in unmeasured) else None)
 
 
-def _targets(entry: Any, row: int, positions: dict[str, int], names: list[str]) -> list[int]:
+def _targets(entry: Any, row: int, space: _Space) -> tuple[list[int], list[str]]:
+    """Positions of the targets of one row, and names of those that are no variables."""
     if entry is None or (isinstance(entry, (float, np.floating)) and np.isnan(entry)):
-        return []
+        return [], []
     if isinstance(entry, str):
-        name = entry.strip()
-        if entry in positions:
-            return [positions[entry]]
-        if name in positions:
-            return [positions[name]]
-        if name.lower() in CONTROL_LABELS:
-            return []
-        parts = [part.strip() for part in re.split(r"[,;|+]", name)]
-        if len(parts) > 1 and all(part in positions or part.lower() in CONTROL_LABELS for part in parts):
-            return [positions[part] for part in parts if part in positions]
-        raise DataError(
-            f"{row_number(row)}: the intervention {entry!r} is not a variable of the data" + _suggest(name, names)
-        )
+        return _targets_of_text(entry, space)
     if isinstance(entry, (bool, np.bool_)):
         raise DataError(f"{row_number(row)}: the intervention {entry!r} should be a name, a list of names or None")
     if isinstance(entry, (int, np.integer)):
-        if str(entry) in positions:
-            return [positions[str(entry)]]
+        if str(entry) in space.position:
+            return [space.position[str(entry)]], []
         if entry == -1:
-            return []
-        if not 0 <= entry < len(names):
+            return [], []
+        if not 0 <= entry < len(space.columns):
+            last = len(space.columns) - 1
             raise DataError(
-                f"{row_number(row)}: there is no column number {entry}; columns are counted from 0 to {len(names) - 1}"
+                f"{row_number(row)}: there is no column number {entry}; columns are counted from 0 to {last}"
             )
-        return [int(entry)]
-    if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)):
-        return [target for part in entry for target in _targets(part, row, positions, names)]
+        return _targets_of_text(space.columns[int(entry)], space)
+    if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) and np.ndim(np.asarray(entry, dtype=object)) <= 1:
+        parts = [_targets(part, row, space) for part in np.atleast_1d(np.asarray([*entry], dtype=object))]
+        return [target for targets, _ in parts for target in targets], [name for _, names in parts for name in names]
     if type(entry).__name__ in ("NAType", "NaTType"):
-        return []
-    raise DataError(f"{row_number(row)}: the intervention {entry!r} should be a name, a list of names or None")
+        return [], []
+    raise DataError(
+        f"{row_number(row)}: the intervention {clean_name(entry)[:80]!r} should be a name, a list of names or None"
+    )
 
 
-def _suggest(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {listed(list(names))}"
+def _targets_of_text(entry: str, space: _Space) -> tuple[list[int], list[str]]:
+    position = space.position
+    if entry in position:
+        return [position[entry]], []
+    name = clean_name(entry)
+    if name in position:
+        return [position[name]], []
+    if is_control(name):
+        return [], []
+    parts = split_targets(name, position)
+    targets = [position[part] for part in parts if part in position]
+    return targets, [part for part in parts if part not in position and not is_control(part)]

@@ -7,11 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from presage.cli import run
 from presage.data.settings import BufferConfig, RowsConfig
-from presage.domain.catalog import get_domain
+from presage.domain.catalog import get_domain, simulate
 from presage.inference.hub import BUNDLED
 from presage.networks.axial import AxialConfig
 from presage.networks.pair import PairConfig
@@ -168,6 +169,21 @@ def test_a_run_from_the_command_line(tmp_path: Path, config_file: Path, capsys: 
     assert "--resume" in capsys.readouterr().err
     assert run([*command, "--resume", "--steps", "25"]) == 0
     assert "after 25 steps" in capsys.readouterr().out
+
+
+def test_a_trained_model_has_a_card_and_a_check_and_answers(tmp_path: Path, config_file: Path, capsys: Any) -> None:
+    out, table = tmp_path / "run", tmp_path / "table.csv"
+    short = ["--steps", "20", "--set", "ood_datasets=100"]
+    assert run(["train", "--config", str(config_file), "--out", str(out), *short]) == 0
+    assert run(["card", str(out), "--json"]) == 0
+    card = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert card["ood_check"] is True
+    assert "linear" in card["notes"]["about"]
+    x = simulate("linear", d=4, n=40, seed=1).x
+    np.savetxt(table, 1e6 * x**9, delimiter=",", header="a,b,c,d", comments="")
+    assert run(["discover", str(table), "--model", str(out), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert any("out of distribution" in warning for warning in answer["warnings"])
 
 
 def test_a_run_starts_from_a_model_and_grows_it(tmp_path: Path, config_file: Path, capsys: Any) -> None:

@@ -15,6 +15,7 @@ _HOMES = {
     "Model": "presage.inference.model",
     "PresageError": "presage.errors",
     "Result": "presage.inference.result",
+    "TrainConfig": "presage.training.config",
     "discover": "presage.inference.discovery",
     "domains": "presage.domain.catalog",
     "load_avici_checkpoint": "presage.inference.hub",
@@ -24,6 +25,7 @@ _HOMES = {
     "metrics": "presage.metrics",
     "models": "presage.inference.hub",
     "simulate": "presage.domain.catalog",
+    "train": "presage.training.loop",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+import presage
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.errors import ConfigError, InputError, ModelFileError, PresageError
 from presage.networks.pair import PairConfig
@@ -58,6 +59,13 @@ def run(begun: Path, tmp_path: Path) -> Path:
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return read_checkpoint(find_checkpoints(folder / "checkpoints")[-1])[0]
+
+
+def test_train_is_public_and_wants_a_configuration(tmp_path: Path) -> None:
+    assert (presage.train, presage.TrainConfig) == (train, TrainConfig)
+    with pytest.raises(ConfigError, match="takes a TrainConfig, not dict"):
+        presage.train(CONFIG.to_json(), tmp_path / "run")  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
 
 
 # The lock

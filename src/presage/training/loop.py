@@ -353,6 +353,16 @@ def _seeded(seed: int) -> Iterator[None]:
 def train(config: TrainConfig, folder: str | Path, *, resume: bool = False, report: Report | None = None) -> Path:
     """Train a network as configured, in a run folder; returns the path of the model file.
 
-    resume: continue the run in the folder. report: called with every event of the run.
+    The folder holds config.json, metrics.jsonl, checkpoints and, at the end, model.safetensors with card and
+    out-of-distribution check. On SIGTERM or SIGINT a checkpoint is written and the folder is returned instead.
+
+    resume: continue the run in the folder, if there is one. report: called with every event of the run, a dict such as
+    {"event": "step", "step": 20, "loss": 0.3, ...}; other events are "warning", "validation", "ood" and "done".
+
+        config = presage.TrainConfig(domain="rff", minutes=30.0)
+        path = presage.train(config, "runs/rff", report=print)
+        presage.discover("cells.csv", model=path)
     """
+    if not isinstance(config, TrainConfig):
+        raise ConfigError(f"train takes a TrainConfig, not {type(config).__name__}")
     return Trainer(config, Path(folder), resume=resume, report=report).run()

@@ -154,9 +154,32 @@ def test_layers_win_in_order(tmp_path: Path, capsys: Any) -> None:
     assert built.steps == 300_000
 
 
-def test_counts_follow_the_recipe(tmp_path: Path, capsys: Any) -> None:
-    assert run(["train", "--out", str(tmp_path / "run"), "--dry-run", "--domain", "grn", "--steps", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["net"]["winsorize_sd"] == 0.0
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        (["--recipe", "default"], False),
+        (["--recipe", "paper"], False),
+        (["--recipe", "paper", "--net", "pair"], False),
+        (["--config", "CONFIG"], True),
+        (["--config", "CONFIG", "--set", "net.winsorize_sd=0"], False),
+        (["--set", "net.winsorize_sd=3", "--set", "net.row_clip_sd=2"], True),
+        (["--init-from", "grn"], False),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_counts_are_never_clipped(
+    arguments: list[str], refused: bool, tmp_path: Path, config_file: Path, capsys: Any
+) -> None:
+    given = [str(config_file) if argument == "CONFIG" else argument for argument in arguments]
+    code = run(["train", "--out", str(tmp_path / "run"), "--dry-run", "--steps", "1", *given, "--domain", "grn"])
+    output = capsys.readouterr()
+    if refused:
+        assert code == 2
+        assert "must be 0 for a domain of counts" in output.err
+        return
+    assert code == 0, output.err
+    net = json.loads(output.out)["net"]
+    assert (net.get("winsorize_sd", 0.0), net.get("row_clip_sd", 0.0)) == (0.0, 0.0)
 
 
 def test_a_run_from_the_command_line(tmp_path: Path, config_file: Path, capsys: Any) -> None:

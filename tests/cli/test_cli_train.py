@@ -11,28 +11,14 @@ import numpy as np
 import pytest
 
 from presage.cli import run
-from presage.data.settings import BufferConfig, RowsConfig
 from presage.domain.catalog import get_domain, simulate
 from presage.inference.hub import BUNDLED
 from presage.networks.axial import AxialConfig
-from presage.networks.pair import PairConfig
-from presage.training.config import DualConfig, OptimConfig, TrainConfig, ValidationConfig
+from presage.training.config import DualConfig, TrainConfig
 from presage.training.loop import train
+from runs_for_tests import TINY, short_config
 
-TINY = PairConfig(width=8, cell_width=8, rounds=2, blocks=1, outer=2, outer_intervened=2, triangle=4, heads=2)
-CONFIG = TrainConfig(
-    domain="linear",
-    net=TINY,
-    variable_counts=((3, 1.0),),
-    min_batch=4,
-    max_batch=4,
-    rows=RowsConfig(n=(20, 40)),
-    buffer=BufferConfig(capacity=8, rows_factor=1.0),
-    optim=OptimConfig(warmup=3, ema_half_life=4.0),
-    dual=DualConfig(every=2),
-    validation=ValidationConfig(d=4, n=30, n_interventional=10, datasets=2, minutes=100.0),
-    minutes=60.0,
-)
+CONFIG = short_config(dual=DualConfig(every=2), minutes=60.0)
 RFF = str(BUNDLED / "rff.safetensors")
 
 # Arguments, the fields they decide, and their values. One flag that is not enough on its own comes with another.

@@ -14,33 +14,19 @@ import torch
 
 import presage
 from models_for_tests import tiny_network
-from presage.data.settings import BufferConfig, RowsConfig
 from presage.domain.catalog import get_domain
 from presage.errors import ConfigError, ModelFileError
 from presage.networks.network import Network, Prediction, build_network
-from presage.networks.pair import PairConfig
 from presage.training.checkpoints import find_checkpoints
-from presage.training.config import OptimConfig, TrainConfig, ValidationConfig
+from presage.training.config import TrainConfig, ValidationConfig
 from presage.training.evaluation import SCORES_START, Calibration, evaluate_network, fit_temperature
 from presage.training.loop import train
 from presage.training.release import release
 from presage.training.validation import held_out_sets
+from runs_for_tests import TINY, short_config
 
-TINY = PairConfig(width=8, cell_width=8, rounds=2, blocks=1, outer=2, outer_intervened=2, triangle=4, heads=2)
 SETTINGS = ValidationConfig(d=4, n=30, n_interventional=10, datasets=4, minutes=100.0)
-CONFIG = TrainConfig(
-    domain="linear",
-    net=TINY,
-    variable_counts=((3, 1.0),),
-    min_batch=4,
-    max_batch=4,
-    rows=RowsConfig(n=(20, 40)),
-    buffer=BufferConfig(capacity=8, rows_factor=1.0),
-    optim=OptimConfig(warmup=3, ema_half_life=4.0),
-    validation=SETTINGS,
-    steps=20,
-    ood_datasets=100,
-)
+CONFIG = short_config(validation=SETTINGS, steps=20, ood_datasets=100)
 SMALL: dict[str, Any] = {"datasets": 4, "ood_datasets": 100}
 
 

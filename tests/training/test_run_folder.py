@@ -16,26 +16,13 @@ import pytest
 import torch
 
 import presage
-from presage.data.settings import BufferConfig, RowsConfig
 from presage.errors import ConfigError, InputError, ModelFileError, PresageError
-from presage.networks.pair import PairConfig
 from presage.training.checkpoints import find_checkpoints, load_newest, read_checkpoint, write_checkpoint
-from presage.training.config import OptimConfig, TrainConfig, ValidationConfig
+from presage.training.config import TrainConfig
 from presage.training.loop import Trainer, train
+from runs_for_tests import short_config
 
-CONFIG = TrainConfig(
-    domain="linear",
-    net=PairConfig(width=8, cell_width=8, rounds=2, blocks=1, outer=2, outer_intervened=2, triangle=4, heads=2),
-    variable_counts=((3, 1.0),),
-    min_batch=4,
-    max_batch=4,
-    rows=RowsConfig(n=(20, 40)),
-    buffer=BufferConfig(capacity=8, rows_factor=1.0),
-    optim=OptimConfig(warmup=3, ema_half_life=4.0),
-    validation=ValidationConfig(d=4, n=30, n_interventional=10, datasets=1, minutes=100.0),
-    steps=4,
-    ood_datasets=0,
-)
+CONFIG = short_config(steps=4, ood_datasets=0)
 LONGER = dataclasses.replace(CONFIG, steps=6)
 
 
@@ -194,7 +181,7 @@ def another_network(run: Path) -> None:
     (run / "config.json").write_text(json.dumps(data))
 
 
-def foreign_checkpoint(run: Path) -> None:
+def unrelated_checkpoint(run: Path) -> None:
     write_checkpoint(run / "checkpoints", 7, {"weights/w": torch.ones(2)}, {"progress": {"step": 7}}, keep=2)
 
 
@@ -219,7 +206,7 @@ def folder_instead_of_log(run: Path) -> None:
         (break_config, "no run with a readable configuration"),
         (remove_config, "no run with a readable configuration"),
         (another_network, "cannot be resumed with|does not fit the configuration"),
-        (foreign_checkpoint, "no usable counters"),
+        (unrelated_checkpoint, "no usable counters"),
         (checkpoint_without_weights, "does not fit the configuration"),
         (file_instead_of_folder, "it is not a folder"),
         (folder_instead_of_log, r"cannot read .*metrics\.jsonl"),

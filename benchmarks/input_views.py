@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from judging import score
+import numpy as np
 
 from presage.domain.catalog import get_domain
 from presage.inference.hub import load_model
 from presage.inference.model import Model
+from presage.metrics import evaluate
 from presage.networks.network import build_network
 from presage.networks.pair import PairNetwork
 from presage.rng import Stream
@@ -63,11 +64,12 @@ def main() -> None:
             print(f"{domain}, {'half interventional' if n_interventional else 'observational'}")
             for winsorize_sd, row_clip_sd in settings:
                 changed = reconfigured(model, winsorize_sd, row_clip_sd)
-                found = score([(one.graph, changed.probabilities(one.x, one.interventions)) for one in batch])
-                print(
-                    f"  winsorize_sd {winsorize_sd:g}, row_clip_sd {row_clip_sd:g}: "
-                    f"F1 {found['f1']}, AUPRC {found['auprc']}, ECE {found['ece']}"
+                scores = [evaluate(one.graph, changed.probabilities(one.x, one.interventions)) for one in batch]
+                means = ", ".join(
+                    f"{name} {np.mean([found[key] for found in scores]):.3f}"
+                    for key, name in (("f1", "F1"), ("auprc", "AUPRC"), ("ece", "ECE"))
                 )
+                print(f"  winsorize_sd {winsorize_sd:g}, row_clip_sd {row_clip_sd:g}: {means}")
 
 
 if __name__ == "__main__":

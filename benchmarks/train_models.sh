@@ -34,5 +34,9 @@ END
         fi
         previous+=("$run")
     done
-    "$python" -m presage release "$run" "$name"
+    domains="$name-ood"
+    [ "$name" != scm ] || domains=linear,linear-ood,rff,rff-ood
+    "$python" -m presage release "$run" "$name" --out "$runs/released" --domains "$domains" --force
+    cp "$runs/released/$name.safetensors" src/presage/assets/models/
+    cp -r "$runs/released/records/$name" records/
 done

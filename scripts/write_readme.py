@@ -2,8 +2,7 @@
 
     python scripts/write_readme.py
 
-The records are what `benchmarks/release.py` measured when it released a model; it measures again with
-`python benchmarks/release.py NAME NAME`.
+The records are what was measured when a model was released; `presage release` writes them.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def paper(domain: str, d: int, section: str, metric: str) -> str:
 
 def rows_of(record: dict[str, Any]) -> dict[tuple[str, int, str], dict[str, Any]]:
     """The scores of a record by domain, number of variables and kind of rows."""
-    return {(row["domain"], row["d"], row["rows"]): row for row in record["scores"]}
+    return {(row["domain"], row["d"], row["set"]): row for row in record["scores"]}
 
 
 def table(records: dict[str, dict[str, Any]]) -> list[str]:
@@ -73,7 +72,8 @@ def table(records: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _ours(row: dict[str, Any]) -> str:
-    return " / ".join((row["f1"], row["auprc"], row["ece"].split(" ")[0]))
+    f1, auprc = (f"{row[name]:.3f} ± {row[f'{name}_error']:.3f}" for name in ("f1", "auprc"))
+    return f"{f1} / {auprc} / {row['ece']:.3f}"
 
 
 def read_records() -> dict[str, dict[str, Any]]:
@@ -88,7 +88,9 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
     instances = {row["datasets"] for record in records.values() for row in record["scores"] if row["d"] == 30}
     large = {row["datasets"] for record in records.values() for row in record["scores"] if row["d"] == 100}
     proteins = "; ".join(
-        f"{row['rows']}: F1 {row['f1']}, SHD {row['shd']}, {row['edges']} edges" for row in records["scm"]["sachs"]
+        f"{'with' if row['intervention_labels'] else 'without'} intervention labels: F1 {row['f1']:.3f}, "
+        f"SHD {row['shd']}, {row['edges']} edges"
+        for row in records["scm"].get("sachs", ())
     )
     parts = [
         fill(
@@ -108,9 +110,9 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
         ),
         *([fill(f"Proteins of Sachs et al. (17 edges), `scm`, {proteins}.", WIDTH)] if proteins else []),
         fill(
-            "Written by `python scripts/write_readme.py` from `records/`; measured again by "
-            "`python benchmarks/release.py NAME NAME`, for example `rff rff`. `presage bench` regenerates every table "
-            "and figure of the paper (docs/reproduce.md).",
+            "Written by `python scripts/write_readme.py` from `records/`. `presage release` evaluates a model on "
+            "held-out datasets and writes its record; `presage bench` regenerates every table and figure of the paper "
+            "(docs/reproduce.md).",
             WIDTH,
         ),
     ]

@@ -52,6 +52,7 @@ def test_public_names_are_complete_and_sorted() -> None:
     promised = {
         "Dataset",
         "Knowledge",
+        "TrainConfig",
         "discover",
         "domains",
         "load_avici_checkpoint",
@@ -59,7 +60,7 @@ def test_public_names_are_complete_and_sorted() -> None:
         "metrics",
         "models",
     }
-    assert promised | {"simulate"} <= set(presage.__all__)
+    assert promised | {"simulate", "train"} <= set(presage.__all__)
 
 
 @pytest.mark.parametrize("name", [name for name in presage.__all__ if name != "__version__"])

@@ -16,6 +16,7 @@ _HOMES = {
     "PresageDiscovery": "presage.estimator",
     "PresageError": "presage.errors",
     "Result": "presage.inference.result",
+    "TrainConfig": "presage.training.config",
     "discover": "presage.inference.discovery",
     "domains": "presage.domain.catalog",
     "load_avici_checkpoint": "presage.inference.hub",
@@ -26,6 +27,7 @@ _HOMES = {
     "models": "presage.inference.hub",
     "read_inputs": "presage.inference.inputs",
     "simulate": "presage.domain.catalog",
+    "train": "presage.training.loop",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -7,31 +7,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from presage.cli import run
-from presage.data.settings import BufferConfig, RowsConfig
-from presage.domain.catalog import get_domain
+from presage.domain.catalog import get_domain, simulate
 from presage.inference.hub import BUNDLED
 from presage.networks.axial import AxialConfig
-from presage.networks.pair import PairConfig
-from presage.training.config import DualConfig, OptimConfig, TrainConfig, ValidationConfig
+from presage.training.config import DualConfig, TrainConfig
 from presage.training.loop import train
+from runs_for_tests import TINY, short_config
 
-TINY = PairConfig(width=8, cell_width=8, rounds=2, blocks=1, outer=2, outer_intervened=2, triangle=4, heads=2)
-CONFIG = TrainConfig(
-    domain="linear",
-    net=TINY,
-    variable_counts=((3, 1.0),),
-    min_batch=4,
-    max_batch=4,
-    rows=RowsConfig(n=(20, 40)),
-    buffer=BufferConfig(capacity=8, rows_factor=1.0),
-    optim=OptimConfig(warmup=3, ema_half_life=4.0),
-    dual=DualConfig(every=2),
-    validation=ValidationConfig(d=4, n=30, n_interventional=10, datasets=2, minutes=100.0),
-    minutes=60.0,
-)
+CONFIG = short_config(dual=DualConfig(every=2), minutes=60.0)
 RFF = str(BUNDLED / "rff.safetensors")
 
 # Arguments, the fields they decide, and their values. One flag that is not enough on its own comes with another.
@@ -153,9 +140,32 @@ def test_layers_win_in_order(tmp_path: Path, capsys: Any) -> None:
     assert built.steps == 300_000
 
 
-def test_counts_follow_the_recipe(tmp_path: Path, capsys: Any) -> None:
-    assert run(["train", "--out", str(tmp_path / "run"), "--dry-run", "--domain", "grn", "--steps", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["net"]["winsorize_sd"] == 0.0
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        (["--recipe", "default"], False),
+        (["--recipe", "paper"], False),
+        (["--recipe", "paper", "--net", "pair"], False),
+        (["--config", "CONFIG"], True),
+        (["--config", "CONFIG", "--set", "net.winsorize_sd=0"], False),
+        (["--set", "net.winsorize_sd=3", "--set", "net.row_clip_sd=2"], True),
+        (["--init-from", "grn"], False),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_counts_are_never_clipped(
+    arguments: list[str], refused: bool, tmp_path: Path, config_file: Path, capsys: Any
+) -> None:
+    given = [str(config_file) if argument == "CONFIG" else argument for argument in arguments]
+    code = run(["train", "--out", str(tmp_path / "run"), "--dry-run", "--steps", "1", *given, "--domain", "grn"])
+    output = capsys.readouterr()
+    if refused:
+        assert code == 2
+        assert "must be 0 for a domain of counts" in output.err
+        return
+    assert code == 0, output.err
+    net = json.loads(output.out)["net"]
+    assert (net.get("winsorize_sd", 0.0), net.get("row_clip_sd", 0.0)) == (0.0, 0.0)
 
 
 def test_a_run_from_the_command_line(tmp_path: Path, config_file: Path, capsys: Any) -> None:
@@ -168,6 +178,21 @@ def test_a_run_from_the_command_line(tmp_path: Path, config_file: Path, capsys: 
     assert "--resume" in capsys.readouterr().err
     assert run([*command, "--resume", "--steps", "25"]) == 0
     assert "after 25 steps" in capsys.readouterr().out
+
+
+def test_a_trained_model_has_a_card_and_a_check_and_answers(tmp_path: Path, config_file: Path, capsys: Any) -> None:
+    out, table = tmp_path / "run", tmp_path / "table.csv"
+    short = ["--steps", "20", "--set", "ood_datasets=100"]
+    assert run(["train", "--config", str(config_file), "--out", str(out), *short]) == 0
+    assert run(["card", str(out), "--json"]) == 0
+    card = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert card["ood_check"] is True
+    assert "linear" in card["notes"]["about"]
+    x = simulate("linear", d=4, n=40, seed=1).x
+    np.savetxt(table, 1e6 * x**9, delimiter=",", header="a,b,c,d", comments="")
+    assert run(["discover", str(table), "--model", str(out), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert any("out of distribution" in warning for warning in answer["warnings"])
 
 
 def test_a_run_starts_from_a_model_and_grows_it(tmp_path: Path, config_file: Path, capsys: Any) -> None:

@@ -1,7 +1,12 @@
 """What is released fits together: model files, their records and cards, and the README's table."""
 
+from __future__ import annotations
+
 import hashlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from write_readme import ROOT, fill_in, read_records
@@ -21,9 +26,29 @@ def test_records_name_the_bundled_files(name: str) -> None:
 @pytest.mark.parametrize("name", RECORDS)
 def test_cards_say_what_the_records_say(name: str) -> None:
     model = presage.load_model(name)
-    assert f"{RECORDS[name]['core_minutes']:.0f} core-minutes" in model.metadata["card"]["about"]
+    train = model.metadata["train"]
+    spent = train["core_minutes"] + train["pretraining_core_minutes"]
+    assert spent == pytest.approx(RECORDS[name]["core_minutes"], rel=0.01)
     for row in RECORDS[name]["scores"]:
-        assert row["auprc"] in str(model.card)
+        assert f"{row['auprc']:.3f} ± {row['auprc_error']:.3f}" in str(model.card)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_name_no_paths(name: str) -> None:
+    for path in (ROOT / "records" / name).rglob("*.json"):
+        strings = [value for value in _values(json.loads(path.read_text())) if isinstance(value, str)]
+        assert strings
+        assert not [text for text in strings if "/" in text or "\\" in text], path
+
+
+def _values(data: Any) -> Iterator[Any]:
+    if isinstance(data, dict):
+        data = list(data.values())
+    if not isinstance(data, list):
+        yield data
+        return
+    for item in data:
+        yield from _values(item)
 
 
 @pytest.mark.parametrize("name", RECORDS)

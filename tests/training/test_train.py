@@ -18,13 +18,13 @@ import torch
 
 from presage.data.settings import BufferConfig, RowsConfig
 from presage.domain.catalog import get_domain
-from presage.errors import ConfigError, ModelFileError
+from presage.errors import ConfigError
 from presage.inference.hub import load_model
 from presage.networks.axial import AxialConfig
 from presage.networks.network import build_network
 from presage.networks.pair import PairConfig
 from presage.networks.weights import load_model_file
-from presage.training.checkpoints import latest_checkpoint, read_checkpoint
+from presage.training.checkpoints import find_checkpoints, read_checkpoint
 from presage.training.config import DualConfig, OptimConfig, TrainConfig, ValidationConfig, paper_recipe
 from presage.training.loop import Trainer, train
 from presage.training.muon import Muon, orthogonalise
@@ -54,9 +54,7 @@ def _config(**changes) -> TrainConfig:
 
 
 def _weights(folder: Path) -> dict[str, torch.Tensor]:
-    newest = latest_checkpoint(folder / "checkpoints")
-    assert newest is not None
-    return read_checkpoint(newest)[0]
+    return read_checkpoint(find_checkpoints(folder / "checkpoints")[-1])[0]
 
 
 def _same(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> bool:
@@ -308,6 +306,7 @@ def test_resuming_is_bit_for_bit(tmp_path, optimiser):
     first.save()
     for _ in range(3):  # lost work: made again after resuming
         first.step(first.budget_used())
+    first.close()
     train(config, tmp_path / "halves", resume=True)
     assert _same(_weights(tmp_path / "straight"), _weights(tmp_path / "halves"))
 
@@ -368,18 +367,8 @@ def test_asking_it_to_stop_saves_first(tmp_path):
 
     trainer.step = stop_after_five  # type: ignore[method-assign]
     assert trainer.run() == tmp_path / "run"
-    newest = latest_checkpoint(tmp_path / "run" / "checkpoints")
-    assert newest is not None
+    newest = find_checkpoints(tmp_path / "run" / "checkpoints")[-1]
     assert read_checkpoint(newest)[1]["progress"]["step"] == 5
-
-
-def test_damaged_checkpoints_are_named(tmp_path):
-    train(_config(steps=3), tmp_path / "run")
-    newest = latest_checkpoint(tmp_path / "run" / "checkpoints")
-    assert newest is not None
-    newest.write_bytes(newest.read_bytes()[:100])
-    with pytest.raises(ModelFileError, match=newest.name):
-        train(_config(steps=3), tmp_path / "run", resume=True)
 
 
 def test_two_processes_give_the_losses_of_one(tmp_path):

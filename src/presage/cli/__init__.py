@@ -18,7 +18,7 @@ from presage.errors import PresageError
 
 __all__ = ["COMMANDS", "app", "main", "run"]
 
-COMMANDS = ("discover", "models", "card", "domains", "simulate", "train", "bench", "baselines", "serve")
+COMMANDS = ("discover", "models", "card", "domains", "simulate", "train", "release", "bench", "baselines", "serve")
 """Modules of this folder, in the order of the help text."""
 
 # The base class of all errors about command-line arguments; typer exports no name for it.

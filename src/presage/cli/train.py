@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,6 +89,9 @@ def train(
     with _ProgressBar(trainer.distributed.leads) as bar:
 
         def report(event: dict[str, Any]) -> None:
+            if event["event"] == "warning":
+                print(f"presage: {event['text']}", file=sys.stderr)
+                return
             bar.show(event, trainer.budget_used())
             result.update(event)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from presage.domain.catalog import domain_name, summary
 from presage.domain.domain import Domain
-from presage.errors import ConfigError
+from presage.errors import ConfigError, ModelFileError
 from presage.networks.network import Network, build_network
 from presage.ood.check import fit_reference
-from presage.training.checkpoints import latest_checkpoint, read_checkpoint
+from presage.training.checkpoints import load_newest
 from presage.training.config import TrainConfig
 from presage.training.progress import read_log
 
@@ -46,7 +46,8 @@ def run_metadata(
 def about(domain: Domain) -> str:
     """One line on what a model is for, from the domain it was trained on."""
     name = domain_name(domain)
-    tables = "counts" if domain.kind == "counts" else "real-valued tables"
+    real = "tables with columns of several kinds" if hasattr(domain, "kinds") else "real-valued tables"
+    tables = "counts" if domain.kind == "counts" else real
     return f"for {tables}; trained on {'a custom domain' if name is None else f'{name}: {summary(name)}'}"
 
 
@@ -94,19 +95,26 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def model_of_run(folder: Path) -> tuple[Network, dict[str, Any]]:
-    """The averaged weights of a run's newest checkpoint and their metadata; reads only, so the run may go on."""
-    newest = latest_checkpoint(folder / "checkpoints")
-    if newest is None:
+def model_of_run(folder: Path) -> tuple[Network, dict[str, Any], str | None]:
+    """The averaged weights of a run's newest checkpoint, their metadata, and a warning if a newer one is damaged.
+
+    The folder is only read, so the run may go on.
+    """
+    saved = load_newest(folder / "checkpoints")
+    if saved is None:
         raise ConfigError(f"{folder} holds no run with a checkpoint")
-    tensors, state = read_checkpoint(newest)
     config = read_config(folder)
     network = build_network(config.net, config.seed)
     prefix = "ema/module."
-    network.load_state_dict({name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)})
-    step = state["progress"]["step"]
+    weights = {name.removeprefix(prefix): t for name, t in saved.tensors.items() if name.startswith(prefix)}
+    try:
+        network.load_state_dict(weights)
+        progress = dict(saved.state["progress"])
+        step = progress["step"]
+    except (RuntimeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"the checkpoint {saved.path} does not fit the configuration of its run") from error
     scores: dict[str, float] = {}
     for entry in read_log(folder):
         if entry["event"] == "validation" and entry["step"] <= step:
             scores = {name: value for name, value in entry.items() if name.startswith(("auprc", "f1"))}
-    return network.eval(), run_metadata(folder.name, config, state["progress"], scores)
+    return network.eval(), run_metadata(folder.name, config, progress, scores), saved.warning

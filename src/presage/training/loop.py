@@ -15,15 +15,16 @@ import torch
 from presage.data.buffer import Buffer, TrainBatch
 from presage.data.fresh import FreshBatches
 from presage.data.row_statistics import Columns
-from presage.errors import ConfigError
+from presage.errors import ConfigError, ModelFileError
 from presage.files import atomic_write
 from presage.networks.network import Network, build_network
 from presage.networks.weights import load_model_file, save_model
 from presage.rng import Stream, generator
-from presage.training.checkpoints import latest_checkpoint, read_checkpoint, write_checkpoint
+from presage.training.checkpoints import Checkpoint, find_checkpoints, load_newest, write_checkpoint
 from presage.training.config import TrainConfig
 from presage.training.distributed import Distributed, check_bf16, keep_freed_memory
 from presage.training.export import check_resumable, fit_summaries, read_config, run_metadata
+from presage.training.lock import RunLock
 from presage.training.objective import (
     CONFOUNDED_WEIGHT,
     EFFECT_WEIGHT,
@@ -40,7 +41,10 @@ from presage.training.validation import Validator
 __all__ = ["Report", "Trainer", "train"]
 
 Report = Callable[[dict[str, Any]], None]
-"""Receives the events of a run, {"event": "step" | "validation" | "done", ...}, for example to show progress."""
+"""Receives the events of a run, for example to show progress: {"event": NAME, ...}.
+
+NAME is "warning" (with "text"), "step", "validation", "ood" (the check is being fitted) or "done" (with "path").
+"""
 
 STEP_TAG = 0x57E9
 """Part of the address of all random numbers of a step except those of its batch."""
@@ -62,16 +66,27 @@ class Trainer:
             check_bf16()
         self.network: Network = build_network(config.net, config.seed).to(self.distributed.device)
         self.progress = Progress(processes=self.distributed.size)
-        newest = latest_checkpoint(self.folder / "checkpoints")
-        if newest is not None and not resume:
+        exists = bool(find_checkpoints(self.folder / "checkpoints"))
+        if exists and not resume:
             raise ConfigError(f"{self.folder} already holds a run; resume it (--resume) or choose another folder")
-        saved = None if newest is None else read_checkpoint(newest)
-        if newest is not None:
-            check_resumable(read_config(self.folder), config)
-        if saved is not None:
-            self.progress.pretraining_datasets = saved[1]["progress"]["pretraining_datasets"]
-        elif config.init_from is not None:
+        if not exists and config.init_from is not None:
             self._init_from(config.init_from)
+        self.sums: dict[str, float] = {}
+        self.stopping = False
+        self._lock = RunLock(self.folder) if self.distributed.leads else None
+        try:
+            self._prepare()
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _prepare(self) -> None:
+        """Build what a step needs, from the newest checkpoint if there is one, and write the configuration."""
+        config = self.config
+        saved = load_newest(self.folder / "checkpoints")
+        if saved is not None:
+            check_resumable(read_config(self.folder), config)
+            self._take_counters(saved)
         self.updater = Updater(self.network, config.optim, self.network.io_layers())
         self.averaged = averaged_network(self.network, config.optim.ema_half_life)
         self.dual = Dual(config.dual)
@@ -81,11 +96,25 @@ class Trainer:
             if config.buffer.capacity
             else FreshBatches(config.domain, rows, batch_sizes=sizes, seed=seed)
         )
-        self.sums: dict[str, float] = {}
-        self.stopping = False
+        self._warning = None if saved is None else saved.warning
         if saved is not None:
-            self._restore(*saved)
-        self._open()
+            self._restore(saved)
+        if self.distributed.leads:
+            for path in () if saved is None else saved.damaged:  # out of the way of the checkpoints to come
+                path.replace(path.with_name(f"{path.name}.damaged"))
+            with atomic_write(self.folder / "config.json") as file:
+                file.write(json.dumps(config.to_json(), indent=2).encode())
+            trim_log(self.folder, self.progress.step)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Stop the producers, leave the other processes and release the run folder. `run` does this at its end."""
+        self.buffer.close()
+        self.distributed.leave()
+        self._unlock()
 
     @property
     def _seed(self) -> int:
@@ -111,12 +140,6 @@ class Trainer:
 
     # The run folder
 
-    def _open(self) -> None:
-        if self.distributed.leads:
-            with atomic_write(self.folder / "config.json") as file:
-                file.write(json.dumps(self.config.to_json(), indent=2).encode())
-            trim_log(self.folder, self.progress.step)
-
     def save(self) -> None:
         """Write a checkpoint."""
         if not self.distributed.leads:
@@ -135,20 +158,32 @@ class Trainer:
         }
         write_checkpoint(self.folder / "checkpoints", self.progress.step, tensors, state, self.config.max_checkpoints)
 
-    def _restore(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
-        groups: dict[str, dict[str, torch.Tensor]] = {"weights": {}, "ema": {}, "optim": {}}
-        for name, tensor in tensors.items():
-            group, rest = name.split("/", 1)
-            groups[group][rest] = tensor.to(self.distributed.device)
-        self.network.load_state_dict(groups["weights"])
-        self.averaged.load_state_dict(groups["ema"])
-        self.updater.restore(groups["optim"], state["optim"])
-        self.dual.restore(state["dual"])
-        self.buffer.restore(state["buffer"])
-        self.sums = dict(state["sums"])
-        for name, value in state["progress"].items():
-            setattr(self.progress, name, value)
+    def _take_counters(self, saved: Checkpoint) -> None:
+        """The counters of a checkpoint; the seed of the data depends on them."""
+        try:
+            for name in self.progress.state():
+                setattr(self.progress, name, type(getattr(self.progress, name))(saved.state["progress"][name]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"the checkpoint {saved.path} has no usable counters ({error!r})") from error
         self.progress.processes = self.distributed.size
+
+    def _restore(self, saved: Checkpoint) -> None:
+        groups: dict[str, dict[str, torch.Tensor]] = {"weights": {}, "ema": {}, "optim": {}}
+        try:
+            for name, tensor in saved.tensors.items():
+                group, rest = name.split("/", 1)
+                groups[group][rest] = tensor.to(self.distributed.device)
+            self.network.load_state_dict(groups["weights"])
+            self.averaged.load_state_dict(groups["ema"])
+            self.updater.restore(groups["optim"], saved.state["optim"])
+            self.dual.restore(saved.state["dual"])
+            self.buffer.restore(saved.state["buffer"])
+            self.sums = dict(saved.state["sums"])
+        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ModelFileError(
+                f"the checkpoint {saved.path} does not fit the configuration of the run ({reason})"
+            ) from error
 
     # The run
 
@@ -163,9 +198,11 @@ class Trainer:
 
     def run(self) -> Path:
         """Train until the budget is used up; returns the model file (or the run folder, if stopped early)."""
-        validator = Validator(self.config) if self.distributed.leads else None
         previous = self._catch_signals()
         try:
+            if self._warning is not None and self.distributed.leads:
+                self.report({"event": "warning", "text": self._warning})
+            validator = Validator(self.config) if self.distributed.leads else None
             validated_at = self.progress.seconds
             while True:
                 used, self.stopping = self.distributed.follow(self.budget_used(), self.stopping)
@@ -190,8 +227,7 @@ class Trainer:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
-            self.buffer.close()
-            self.distributed.leave()
+            self.close()
 
     def step(self, budget_used: float) -> None:
         """One gradient step, and a dual step when it is due."""
@@ -317,6 +353,16 @@ def _seeded(seed: int) -> Iterator[None]:
 def train(config: TrainConfig, folder: str | Path, *, resume: bool = False, report: Report | None = None) -> Path:
     """Train a network as configured, in a run folder; returns the path of the model file.
 
-    resume: continue the run in the folder. report: called with every event of the run.
+    The folder holds config.json, metrics.jsonl, checkpoints and, at the end, model.safetensors with card and
+    out-of-distribution check. On SIGTERM or SIGINT a checkpoint is written and the folder is returned instead.
+
+    resume: continue the run in the folder, if there is one. report: called with every event of the run, a dict such as
+    {"event": "step", "step": 20, "loss": 0.3, ...}; other events are "warning", "validation", "ood" and "done".
+
+        config = presage.TrainConfig(domain="rff", minutes=30.0)
+        path = presage.train(config, "runs/rff", report=print)
+        presage.discover("cells.csv", model=path)
     """
+    if not isinstance(config, TrainConfig):
+        raise ConfigError(f"train takes a TrainConfig, not {type(config).__name__}")
     return Trainer(config, Path(folder), resume=resume, report=report).run()

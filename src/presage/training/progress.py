@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from presage.errors import InputError
 from presage.files import atomic_write
 
-__all__ = ["Progress", "append_log", "read_log", "trim_log"]
+__all__ = ["LOG", "Progress", "append_log", "read_log", "trim_log"]
 
 LOG = "metrics.jsonl"
 
@@ -62,18 +63,29 @@ class Progress:
 
 def append_log(folder: Path, entry: dict[str, Any]) -> None:
     """Add an entry to the log of a run."""
-    with (folder / LOG).open("a") as file:
-        file.write(json.dumps(entry) + "\n")
+    try:
+        with (folder / LOG).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot write {folder / LOG}: {(error.strerror or str(error)).lower()}") from error
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The entries of the log of a run; a line cut short by a kill is left out."""
+    """The entries of the log of a run; lines that are no entries, such as one cut short by a kill, are left out."""
+    try:
+        text = (folder / LOG).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InputError(f"cannot read {folder / LOG}: {(error.strerror or str(error)).lower()}") from error
     entries = []
-    for line in (folder / LOG).read_text().splitlines() if (folder / LOG).exists() else []:
+    for line in text.splitlines():
         try:
-            entries.append(json.loads(line))
-        except json.JSONDecodeError:
+            entry = json.loads(line)
+        except ValueError:
             continue
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "event" in entry:
+            entries.append(entry)
     return entries
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,34 +16,96 @@ from presage.domain.domain import Domain
 from presage.metrics import auprc, precision_recall_f1
 from presage.networks.network import Network, Prediction
 from presage.rng import Stream, generator
-from presage.training.config import TrainConfig
+from presage.training.config import TrainConfig, ValidationConfig
 
-__all__ = ["Validator"]
+__all__ = ["HeldOut", "Validator", "effect_scores", "held_out_sets", "predict_held_out"]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """True and predicted graph of one held-out dataset; None where the domain or the network has no such output."""
+
+    graph: np.ndarray
+    """[d, d] of 0/1."""
+    logits: np.ndarray
+    """Edge logits, float64 [d, d]."""
+    confounded: np.ndarray | None = None
+    """[d, d] bool: pairs with a hidden common cause."""
+    confounded_logits: np.ndarray | None = None
+    effects: np.ndarray | None = None
+    """True and predicted effect of every pair with a defined effect: float64 [2, pairs]."""
+
+    def probabilities(self, temperature: float = 1.0) -> np.ndarray:
+        """Edge probabilities [d, d] with diagonal 0."""
+        return _probabilities(self.logits / temperature)
+
+    def nll(self, temperature: float = 1.0) -> float:
+        """Mean negative log-likelihood of the ordered pairs of different variables."""
+        off = ~np.eye(len(self.graph), dtype=bool)
+        logits = self.logits[off] / temperature
+        return float(np.logaddexp(0.0, np.where(self.graph[off] > 0, -logits, logits)).mean())
+
+    def confounded_auprc(self) -> float | None:
+        """AUPRC of hidden common causes; None if there are none or the network does not predict them."""
+        if self.confounded is None or self.confounded_logits is None or not self.confounded.any():
+            return None
+        return auprc(self.confounded.astype(np.int8), _probabilities(self.confounded_logits))
+
+
+def held_out_sets(domain: Domain, settings: ValidationConfig, *, start: int = 0) -> Iterator[tuple[str, TrainBatch]]:
+    """Named sets of datasets start, start + 1, ... of the validation stream.
+
+    Without strata there are two sets, "obs" and "int". With strata there is one for each; only the stratum
+    "interventional" has interventional rows, and "large_n" has few variables and four times the rows.
+    """
+    d, n, some, count = settings.d, settings.n, settings.n_interventional, settings.datasets
+    strata = domain.strata()
+    if not strata:
+        yield "obs", _sample(domain, d, n, 0, start, count)
+        if some:
+            yield "int", _sample(domain, d, n, some, start, count)
+        return
+    for name, stratum in strata.items():
+        yield name, _sample(stratum, d, n, some if name == "interventional" else 0, start, count)
+    yield "large_n", _sample(domain, max(2, d // 2), 4 * n, 0, start, max(1, count // 2))
+
+
+def predict_held_out(network: Network, batch: TrainBatch) -> list[HeldOut]:
+    """What a network predicts for each dataset of a set, beside the truth."""
+    found = []
+    for k, prediction in enumerate(_predictions(network, batch)):
+        effects = None
+        if prediction.effect is not None and batch.effects is not None:
+            known = np.isfinite(batch.effects[k])
+            effects = np.stack([batch.effects[k][known].astype(np.float64), _array(prediction.effect)[known]])
+        found.append(
+            HeldOut(
+                graph=batch.graph[k],
+                logits=_array(prediction.edge),
+                confounded=None if batch.confounded is None else batch.confounded[k],
+                confounded_logits=None if prediction.confounded is None else _array(prediction.confounded),
+                effects=effects,
+            )
+        )
+    return found
+
+
+def effect_scores(predicted: list[HeldOut]) -> dict[str, float]:
+    """Share of effects with the right sign, and correlation with the true effects, over all pairs of all datasets."""
+    known = [one.effects for one in predicted if one.effects is not None]
+    if not known or (pairs := np.concatenate(known, axis=1)).shape[1] < 3:
+        return {}
+    return {
+        "sign": float((np.sign(pairs[0]) == np.sign(pairs[1])).mean()),
+        "effect": float(np.corrcoef(np.clip(pairs[0], -3.0, 3.0), pairs[1])[0, 1]),
+    }
 
 
 class Validator:
-    """Datasets of the validation stream, the same for every run on a domain.
-
-    Without strata there are two sets, observational and interventional. With strata there is one for each; only the
-    stratum "interventional" has interventional rows, and "large_n" has few variables and four times the rows.
-    """
+    """Datasets of the validation stream, the same for every run on a domain."""
 
     def __init__(self, config: TrainConfig) -> None:
-        settings = config.validation
-        n_interventional = settings.n_interventional
-        self.sets: dict[str, TrainBatch] = {}
-        strata = config.domain.strata()
-        if not strata:
-            self.sets["obs"] = _sample(config.domain, settings.d, settings.n, 0, settings.datasets)
-            if n_interventional:
-                self.sets["int"] = _sample(config.domain, settings.d, settings.n, n_interventional, settings.datasets)
-            return
-        for name, domain in strata.items():
-            some = n_interventional if name == "interventional" else 0
-            self.sets[name] = _sample(domain, settings.d, settings.n, some, settings.datasets)
-        self.sets["large_n"] = _sample(
-            config.domain, max(2, settings.d // 2), 4 * settings.n, 0, max(1, settings.datasets // 2)
-        )
+        self.sets = dict(held_out_sets(config.domain, config.validation))
 
     def precision_gap(self, network: Network) -> float:
         """Largest difference between edge probabilities in fp32 and in bf16, on the first dataset."""
@@ -65,9 +128,9 @@ class Validator:
         return found
 
 
-def _sample(domain: Domain, d: int, n: int, n_interventional: int, datasets: int) -> TrainBatch:
+def _sample(domain: Domain, d: int, n: int, n_interventional: int, start: int, datasets: int) -> TrainBatch:
     drawn = [
-        domain.draw(generator(0, Stream.VALIDATION, k), d=d, n=n, n_interventional=n_interventional)
+        domain.draw(generator(0, Stream.VALIDATION, start + k), d=d, n=n, n_interventional=n_interventional)
         for k in range(datasets)
     ]
     return encode_batch(drawn, domain)
@@ -89,34 +152,26 @@ def _predictions(network: Network, batch: TrainBatch) -> Iterator[Prediction]:
 
 def _scores(network: Network, batch: TrainBatch) -> dict[str, float]:
     """AUPRC, F1 and mean negative log-likelihood of edges; AUPRC of hidden causes; sign and size of effects."""
-    rows: dict[str, list[float]] = {}
-    effects: list[np.ndarray] = []
-    for k, prediction in enumerate(_predictions(network, batch)):
-        graph = batch.graph[k]
-        logits = _array(prediction.edge)
-        probability = expit(logits)
-        np.fill_diagonal(probability, 0.0)
-        off = ~np.eye(len(graph), dtype=bool)
-        nll = np.logaddexp(0.0, np.where(graph[off] > 0, -logits[off], logits[off])).mean()
-        values = {
-            "auprc": auprc(graph, probability),
-            "f1": precision_recall_f1(graph, probability > 0.5)[2],
-            "nll": nll,
+    predicted = predict_held_out(network, batch)
+    values: dict[str, list[float]] = {}
+    for one in predicted:
+        probabilities = one.probabilities()
+        hidden = one.confounded_auprc()
+        scores = {
+            "auprc": auprc(one.graph, probabilities),
+            "f1": precision_recall_f1(one.graph, probabilities > 0.5)[2],
+            "nll": one.nll(),
+            **({} if hidden is None else {"confounded": hidden}),
         }
-        if prediction.confounded is not None and batch.confounded is not None and batch.confounded[k].any():
-            confounded = expit(_array(prediction.confounded))
-            np.fill_diagonal(confounded, 0.0)
-            values["confounded"] = auprc(batch.confounded[k].astype(np.int8), confounded)
-        for name, value in values.items():
-            rows.setdefault(name, []).append(float(value))
-        if prediction.effect is not None and batch.effects is not None:
-            known = np.isfinite(batch.effects[k])
-            effects.append(np.stack([_array(prediction.effect)[known], batch.effects[k][known]]))
-    found = {name: float(np.mean(values)) for name, values in rows.items()}
-    if effects and (pairs := np.concatenate(effects, axis=1)).shape[1] > 2:
-        found["sign"] = float((np.sign(pairs[0]) == np.sign(pairs[1])).mean())
-        found["effect"] = float(np.corrcoef(pairs[0], np.clip(pairs[1], -3.0, 3.0))[0, 1])
-    return found
+        for name, value in scores.items():
+            values.setdefault(name, []).append(value)
+    return {**{name: float(np.mean(items)) for name, items in values.items()}, **effect_scores(predicted)}
+
+
+def _probabilities(logits: np.ndarray) -> np.ndarray:
+    probabilities: np.ndarray = expit(logits)
+    np.fill_diagonal(probabilities, 0.0)
+    return probabilities
 
 
 def _array(values: torch.Tensor) -> np.ndarray:

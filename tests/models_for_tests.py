@@ -8,10 +8,12 @@ from typing import Any
 
 from presage.config import to_json
 from presage.domain.catalog import get_domain
+from presage.inference.hub import load_model
 from presage.networks.network import Network, build_network
 from presage.networks.pair import PairConfig
 from presage.networks.weights import save_model
 from presage.ood.check import fit_reference
+from presage.training.predicting import predictor
 
 TINY = PairConfig(width=8, cell_width=8, rounds=2, blocks=1, outer=4, triangle=8, heads=2, expand=1)
 
@@ -31,7 +33,11 @@ def tiny_network(seed: int = 0) -> Network:
 @cache
 def summaries(domain: str = "linear") -> dict[str, Any]:
     """A reference of few, small datasets."""
-    return fit_reference(domain, seed=0, datasets=240, variables=(2, 20), rows=(30, 200))
+    return fit_reference(domain, predictor(_model(domain)), seed=0, datasets=160, variables=(3, 15), rows=(40, 200))
+
+
+def _model(domain: str) -> Network:
+    return load_model(domain).network
 
 
 def save_tiny(path: Path, *, kind: str = "real", with_summaries: bool = False, **metadata: Any) -> Path:

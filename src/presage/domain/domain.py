@@ -18,7 +18,7 @@ from presage.simulators.interventions import Interventions
 from presage.simulators.mechanisms import Mechanism
 from presage.simulators.noise import Noise
 from presage.simulators.scm import sample_scm
-from presage.types import Batch, Kind
+from presage.types import Batch, Dataset, Kind
 
 __all__ = ["Domain", "ScmDomain", "check_size"]
 
@@ -87,6 +87,10 @@ class Domain(Component, ABC):
         rows = self.describe()
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:<{width}}  {text}".rstrip() for name, text in rows)
+
+    def sample_one(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int = 0) -> Dataset:
+        """One dataset from the random numbers of a generator."""
+        return Batch.stack([self.draw(rng, d=d, n=n, n_interventional=n_interventional)], self.kind)[0]
 
     def sample(
         self,

@@ -18,7 +18,8 @@ from presage.inference.model import Estimate, Model, Prepared
 from presage.inference.moments import Moments
 from presage.inference.result import Result
 from presage.inference.stability import check_bootstrap, row_groups, spread
-from presage.ood.check import OODReport, compare
+from presage.ood.check import compare
+from presage.ood.summaries import summarize
 from presage.types import Dataset
 
 __all__ = ["discover"]
@@ -82,17 +83,21 @@ def discover(
     kind_warnings = _check_kind(engine, inputs.countlike, counts)
     dataset = inputs.dataset.with_kind(engine.kind)
     warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]
-    names, facts, ood = dataset.names, _facts(dataset), _compare(engine, dataset)
+    names, facts = dataset.names, _facts(dataset)
+    reference = engine.metadata.get("summaries")
+    summary = summarize(dataset, int(reference["rows"][1])) if reference else None
     if known:
         known.masks(names, engine.acyclic)  # contradictions surface before the network runs
-    if ood is not None and ood.is_ood:
-        warnings.append(ood.sentence(engine.name))
     varying, kinds = np.flatnonzero(~constant_columns(dataset)), dataset.column_kinds
     prepared = _prepare(engine, dataset, varying)
     moments = Moments.of(dataset)
     stability = _stability(engine, dataset, varying, bootstrap) if bootstrap else None
     del data, inputs, dataset  # frees large tables before the network, which reads the prepared copy, runs
     estimate = _expanded(None if prepared is None else engine.predict(prepared), varying, kinds)
+    ood = None
+    if reference and summary is not None:
+        ood = compare(reference, summary.with_prediction(estimate.probabilities))
+        warnings += [ood.sentence(engine.name)] if ood.is_ood else []
     return Result(
         unconstrained=estimate.probabilities,
         hidden_causes=estimate.confounded,
@@ -196,11 +201,6 @@ def _stability(engine: Model, dataset: Dataset, varying: np.ndarray, bootstrap: 
         stability[np.ix_(varying, varying)] = spread(predict, groups, bootstrap)
         np.fill_diagonal(stability, 0.0)
     return stability
-
-
-def _compare(engine: Model, dataset: Dataset) -> OODReport | None:
-    summaries = engine.metadata.get("summaries")
-    return compare(summaries, dataset) if summaries else None
 
 
 def _facts(dataset: Dataset) -> dict[str, Any]:

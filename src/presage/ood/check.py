@@ -1,277 +1,260 @@
-"""The out-of-distribution check: one score for a dataset, and the summaries that lie outside their usual range.
+"""The out-of-distribution check: how much accuracy a table may cost that differs from the training domain.
 
-`fit_reference` samples datasets of many sizes from the training domain and models the joint distribution of their
-summaries: location and scale of each summary given the size of the dataset, quantiles of the residuals, and a Gaussian
-mixture of all summaries together. The result is plain JSON data, stored in the model file.
+`fit_reference` samples datasets from the training domain and models each summary given the size of a dataset. It then
+shifts further datasets in many ways (`presage.ood.shifts`) and regresses the loss of AUPRC on how far the summaries
+leave their usual range, with weights of at least 0. A shift that costs no accuracy (rounding, say) gets no weight. The
+result is plain JSON data, stored in the model file.
 
-The score of a dataset is its negative log density, scaled so that 0 is the median of the training domain and 1 its
-95 % quantile on held-out datasets. A dataset with a score above 1 is out of distribution.
+The score of a dataset is its expected loss of AUPRC against a usual dataset of its size, from 0 to 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from presage.domain.catalog import get_domain
 from presage.domain.domain import Domain
 from presage.errors import ModelFileError
-from presage.ood.summaries import LABELS, MIN_SCALES, summarize
+from presage.metrics.ranking import auprc
+from presage.ood.shifts import COUNT_SHIFTS, SHIFTS
+from presage.ood.summaries import LABELS, Summary, summarize
 from presage.rng import Stream, generator
 from presage.types import Dataset
 
-__all__ = ["Finding", "OODReport", "compare", "fit_reference"]
+__all__ = ["Finding", "OODReport", "compare", "fit_reference", "measure_shifts"]
 
-VERSION = 1
-_LEVEL = 0.95
-_QUANTILES = (
-    0.002,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
-    0.95,
-    0.975,
-    0.99,
-    0.995,
-    0.998,
-)
+VERSION = 2
+_TAG = 10_000_019
+"""Address of the check's datasets in the training stream, unused by training."""
+_START, _CAP = 1.0, 4.0
+"""Deviations count from the first number of (half) ranges on, up to the second."""
+_RIDGE = 30.0
+_ALARM = 0.1
+"""Smallest expected loss of AUPRC that is worth a warning."""
+_QUIET = 0.975
+"""Share of datasets from the training domain that must stay without a warning."""
+_NO_SIDE = {("confidence", 1), ("orientation", 0)}
+"""A model that is surer than usual loses nothing."""
+
+Predict = Callable[[Dataset], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A summary outside the range of the training domain (0.5 % to 99.5 % quantile at this size)."""
+    """A summary outside the usual range of the training domain (95 % of datasets of this size)."""
 
     name: str
     value: float
     low: float
     high: float
-    distance: float
-    """Distance from the range in half-widths of the range; always above 0."""
+    loss: float
+    """The part of the expected loss of AUPRC that is due to it."""
 
     def __str__(self) -> str:
         side = "above" if self.value > self.high else "below"
-        return (
-            f"{LABELS.get(self.name, self.name)} {self.value:.2f}, {side} the usual {self.low:.2f} to {self.high:.2f}"
-        )
+        return f"{LABELS[self.name]} is {self.value:.2f}, {side} the usual {self.low:.2f} to {self.high:.2f}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OODReport:
-    """Result of the check. A `score` above 1 means that the data is out of distribution."""
+    """Result of the check. `score`: expected loss of AUPRC, from 0 to 1; `is_ood`: whether it is worth a warning."""
 
     score: float
+    is_ood: bool
     findings: tuple[Finding, ...]
-    """Summaries outside their range, farthest first; in-distribution data may have a few, too."""
-
-    @property
-    def is_ood(self) -> bool:
-        """Whether the data is out of distribution."""
-        return self.score > 1.0
+    """Summaries outside their usual range that cost accuracy, most costly first."""
+    subsampled: bool = False
+    """Whether the summaries were computed on some of the rows, because training had fewer."""
 
     def sentence(self, model: str) -> str:
-        """The warning for out-of-distribution data."""
-        text = (
-            f"the data is out of distribution for the model {model!r} (score {self.score:.1f}; 95 % of datasets from "
-            "its training domain score below 1)"
+        """The warning for out-of-distribution data: what is unusual, what it may cause, what to do."""
+        listed = "; ".join(str(finding) for finding in self.findings[:2]) or "a combination of many small deviations"
+        return (
+            f"the table is unusual for the model {model!r}: {listed}. Tables this unusual lose about "
+            f"{self.score:.1f} AUPRC, so trust the order of the edges more than their probabilities. Check these "
+            "columns for errors, outliers and mixed groups of rows, or try another model"
         )
-        if not self.findings:
-            return f"{text}: every summary is in its usual range, but their combination is unusual"
-        return f"{text}: " + "; ".join(str(finding) for finding in self.findings[:3])
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
-        found = [{**vars(finding), "label": LABELS.get(finding.name, finding.name)} for finding in self.findings]
-        return {"score": self.score, "is_ood": self.is_ood, "findings": found}
+        found = [{**vars(finding), "label": LABELS[finding.name]} for finding in self.findings]
+        return {"score": self.score, "is_ood": self.is_ood, "subsampled": self.subsampled, "findings": found}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> OODReport:
         """The report that `to_json` wrote."""
         names = [item.name for item in fields(Finding)]
         findings = tuple(Finding(**{name: item[name] for name in names}) for item in data["findings"])
-        return OODReport(score=data["score"], findings=findings)
+        return OODReport(score=data["score"], is_ood=data["is_ood"], subsampled=data["subsampled"], findings=findings)
+
+
+class Shifted(NamedTuple):
+    """A shifted dataset: the name of the shift, the loss of AUPRC it causes, and its summary."""
+
+    shift: str
+    loss: float
+    summary: Summary
 
 
 def fit_reference(
     domain: str | Domain,
+    predict: Predict,
     seed: int = 0,
     *,
-    datasets: int = 2000,
-    variables: tuple[int, int] = (2, 100),
-    rows: tuple[int, int] = (30, 1000),
+    datasets: int = 400,
+    variables: tuple[int, int] = (3, 30),
+    rows: tuple[int, int] = (50, 1000),
 ) -> dict[str, Any]:
-    """Fit the reference of a model trained on `domain`: JSON data, stored as "summaries" in the model's metadata.
+    """Fit the check of a model trained on `domain`: JSON data, stored as "summaries" in the model's metadata.
 
-    datasets: how many to sample (training stream). variables, rows: smallest and largest size, sampled log-uniformly;
-    half of the datasets have interventions in up to half of their rows.
+    predict: edge probabilities [d, d] of a dataset. datasets: how many to sample for the usual ranges; a sixteenth as
+    many are shifted in every way. variables, rows: smallest and largest size, sampled log-uniformly; half of the
+    datasets have interventions in up to half of their rows.
     """
     source = get_domain(domain)
-    found: list[dict[str, float]] = []
-    sizes = []
-    for k in range(datasets):
-        rng = generator(seed, Stream.TRAIN, 10_000_019, k)  # a key of its own, unused by training
-        d, n = (int(np.exp(rng.uniform(np.log(low), np.log(high + 1)))) for low, high in (variables, rows))
-        share = 0.0 if rng.random() < 0.5 else float(rng.uniform(0.05, 0.5))
-        n_interventional = int(share * n)
-        raw = source.draw(rng, d=d, n=n, n_interventional=n_interventional)
-        dataset = Dataset(x=raw["x"], interventions=raw["interventions"], kind=source.kind)
-        found.append(summarize(dataset))
-        sizes.append((n, d, n_interventional / n))
-    names = [name for name in LABELS if any(name in item for item in found)]
-    table = np.array([[item.get(name, np.nan) for name in names] for item in found])  # [M, F]
-    return _fit(names, table, np.array(sizes, dtype=np.float64), source.kind, seed)
-
-
-def _fit(names: list[str], table: np.ndarray, sizes: np.ndarray, kind: str, seed: int) -> dict[str, Any]:
-    from sklearn.mixture import GaussianMixture
-
-    basis = _basis(sizes[:, 0], sizes[:, 1], sizes[:, 2])  # [M, K]
-    location, scale, quantiles = [], [], []
-    residuals = np.full_like(table, np.nan)
-    for f in range(len(names)):
-        ok = np.isfinite(table[:, f])
-        a, b = _fit_size_dependence(basis[ok], table[ok, f])
-        residuals[ok, f] = (table[ok, f] - basis[ok] @ a) / _scale(basis[ok], b, names[f])
-        location.append(a)
-        scale.append(b)
-        quantiles.append(np.quantile(residuals[ok, f], _QUANTILES))
+    usual = [
+        summarize(data, rows[1]).with_prediction(predict(data))
+        for data in _sample(source, seed, 0, datasets, variables, rows)
+    ]
+    names = [name for name in LABELS if any(np.isfinite(item.values.get(name, np.nan)) for item in usual)]
     reference: dict[str, Any] = {
         "version": VERSION,
-        "kind": kind,
+        "kind": source.kind,
         "names": names,
-        "location": _rounded(location),
-        "scale": _rounded(scale),
-        "quantiles": _rounded(quantiles),
-        "rows": [float(sizes[:, 0].min()), float(sizes[:, 0].max())],
-        "variables": [float(sizes[:, 1].min()), float(sizes[:, 1].max())],
-        "share": float(sizes[:, 2].max()),
-        "datasets": len(table),
+        "rows": [float(min(item.rows for item in usual)), float(max(item.rows for item in usual))],
+        "variables": [float(min(item.variables for item in usual)), float(max(item.variables for item in usual))],
+        "share": max(item.share for item in usual),
+        "datasets": len(usual),
     }
-    scores = _normal_scores(residuals, np.array(quantiles))  # [M, F]
-    scores = np.where(np.isfinite(scores), scores, 0.0)
-    # The mixture is fitted on two thirds of the datasets; its level is set on the held-out rest.
-    order = generator(seed, Stream.TRAIN, 10_000_019).permutation(len(scores))
-    cut = 2 * len(scores) // 3
-    mixture = GaussianMixture(
-        n_components=max(1, min(6, cut // 150)),
-        covariance_type="full",
-        reg_covar=0.05,
-        random_state=seed % 2**32,
-        n_init=2,
-    ).fit(scores[order[:cut]])
-    reference["mixture"] = {
-        "weights": _rounded(mixture.weights_),
-        "means": _rounded(mixture.means_),
-        "precisions": _rounded(mixture.precisions_cholesky_),
-    }
-    energy = _negative_log_density(reference, scores[order[cut:]])
-    reference["median"] = float(np.median(energy))
-    reference["level"] = float(np.quantile(energy, _LEVEL))
+    reference |= _ranges(_basis(usual, reference), _table(usual, names))
+    shifted = measure_shifts(source, predict, seed, datasets=max(4, datasets // 16), variables=variables, rows=rows)
+    inside = _excess(reference, usual)
+    outside = _excess(reference, [item.summary for item in shifted])
+    losses = np.array([max(item.loss, 0.0) for item in shifted])
+    weights = _weights(np.concatenate([outside, inside]), np.concatenate([losses, np.zeros(len(inside))]))
+    reference["weights"] = _rounded(weights)
+    reference["alarm"] = max(_ALARM, float(np.quantile(inside @ weights, _QUIET)))
     return reference
 
 
-def compare(reference: Mapping[str, Any], dataset: Dataset) -> OODReport:
-    """Compare a dataset with the training domain described by `reference` (see `fit_reference`)."""
+def measure_shifts(
+    domain: str | Domain,
+    predict: Predict,
+    seed: int = 0,
+    *,
+    datasets: int = 24,
+    variables: tuple[int, int] = (3, 30),
+    rows: tuple[int, int] = (50, 1000),
+    number: int = 1,
+) -> list[Shifted]:
+    """Shift datasets of a domain in every way and measure the loss of AUPRC; `number` selects other datasets."""
+    source = get_domain(domain)
+    found = []
+    for k, data in enumerate(_sample(source, seed, number, datasets, variables, rows)):
+        if data.graph is None or not data.graph.any():
+            continue
+        before = auprc(data.graph, predict(data))
+        for name, shift in (COUNT_SHIFTS if source.kind == "counts" else SHIFTS).items():
+            moved = shift(data, generator(seed, Stream.TRAIN, _TAG, number, k, 1))
+            probabilities = predict(moved)
+            summary = summarize(moved, rows[1]).with_prediction(probabilities)
+            found.append(Shifted(name, before - auprc(data.graph, probabilities), summary))
+    return found
+
+
+def _sample(
+    source: Domain, seed: int, number: int, datasets: int, variables: tuple[int, int], rows: tuple[int, int]
+) -> list[Dataset]:
+    found = []
+    for k in range(datasets):
+        rng = generator(seed, Stream.TRAIN, _TAG, number, k)
+        d, n = (int(np.exp(rng.uniform(np.log(low), np.log(high + 1)))) for low, high in (variables, rows))
+        share = 0.0 if rng.random() < 0.5 else float(rng.uniform(0.05, 0.5))
+        found.append(source.sample_one(rng, d=d, n=n, n_interventional=int(share * n)))
+    return found
+
+
+def compare(reference: Mapping[str, Any], summary: Summary) -> OODReport:
+    """Compare the summary of a dataset with the training domain described by `reference` (see `fit_reference`)."""
     try:
         if reference.get("version") != VERSION:
             raise ModelFileError(f"the model's summaries have version {reference.get('version')}, not {VERSION}")
-        return _compare(reference, dataset)
+        return _compare(reference, summary)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ModelFileError(f"the model's summaries of its training domain are damaged ({error})") from error
 
 
-def _compare(reference: Mapping[str, Any], dataset: Dataset) -> OODReport:
+def _compare(reference: Mapping[str, Any], summary: Summary) -> OODReport:
     names = list(reference["names"])
-    found = summarize(dataset)
-    values = np.array([found.get(name, np.nan) for name in names])
-    n = np.clip(dataset.n, *reference["rows"])
-    d = np.clip(dataset.d, *reference["variables"])
-    share = min(float(dataset.interventions.any(axis=1).mean()), reference["share"])
-    basis = _basis(np.array([n]), np.array([d]), np.array([share]))
-    location = (basis @ np.array(reference["location"]).T)[0]
-    scales = np.array([_scale(basis, np.array(b), name)[0] for b, name in zip(reference["scale"], names, strict=True)])
-    residual = (values - location) / scales
-    quantiles = np.array(reference["quantiles"])
-    scores = _normal_scores(residual[None], quantiles)
-    scores = np.where(np.isfinite(scores), scores, 0.0)
-    energy = float(_negative_log_density(reference, scores)[0])
-    score = (energy - reference["median"]) / max(reference["level"] - reference["median"], 1e-9)
+    losses = _excess(reference, [summary])[0] * np.array(reference["weights"])  # [2 F]
+    score = float(min(losses.sum(), 1.0))
+    by_name = losses.reshape(2, len(names)).sum(axis=0)
+    centre = (_basis([summary], reference) @ np.array(reference["location"]).T)[0]
     findings = []
-    low_at, high_at = _QUANTILES.index(0.005), _QUANTILES.index(0.995)
-    for f, name in enumerate(names):
-        if not np.isfinite(values[f]):
-            continue
-        low, high = (float(location[f] + scales[f] * quantiles[f, at]) for at in (low_at, high_at))
-        low, high = low - MIN_SCALES.get(name, 0.0), high + MIN_SCALES.get(name, 0.0)
-        outside = max(values[f] - high, low - values[f])
-        if outside > 0:
-            distance = float(outside / max((high - low) / 2, 1e-3))
-            findings.append(Finding(name=name, value=float(values[f]), low=low, high=high, distance=distance))
-    findings.sort(key=lambda finding: -finding.distance)
-    return OODReport(score=float(score), findings=tuple(findings))
+    for f in np.argsort(-by_name, kind="stable"):
+        value, (low, _, high) = summary.values.get(names[f], np.nan), np.array(reference["quantiles"][f]) + centre[f]
+        if by_name[f] > 0 and not low <= value <= high:
+            findings.append(
+                Finding(name=names[f], value=float(value), low=float(low), high=float(high), loss=float(by_name[f]))
+            )
+    return OODReport(
+        score=score,
+        is_ood=score > float(reference["alarm"]),
+        findings=tuple(findings),
+        subsampled=summary.subsampled,
+    )
 
 
-def _basis(n: np.ndarray, d: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Functions of the size of a dataset: [M, 8]."""
+def _table(summaries: list[Summary], names: list[str]) -> np.ndarray:
+    return np.array([[item.values.get(name, np.nan) for name in names] for item in summaries])
+
+
+def _basis(summaries: list[Summary], reference: Mapping[str, Any]) -> np.ndarray:
+    """Functions of the size of a dataset: [M, 8]; sizes beyond those of the reference count as its largest."""
+    n = np.clip([item.rows for item in summaries], *reference["rows"])
+    d = np.clip([item.variables for item in summaries], *reference["variables"])
+    share = np.minimum([item.share for item in summaries], reference["share"])
     a, b = np.log(n / 200.0), np.log(d / 20.0)
     return np.stack([np.ones_like(a), a, b, a * a, b * b, a * b, share, 1.0 / d], axis=-1)
 
 
-def _fit_size_dependence(basis: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of location and log scale given the size of a dataset."""
-    ridge = 1e-6 * len(values) * np.eye(basis.shape[1])
-
-    def solve(target: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(basis.T @ basis + ridge, basis.T @ target)
-
-    location = solve(values)
-    away = np.abs(values - basis @ location)
-    floor = 1e-3 + 0.05 * away.mean()
-    return location, solve(np.log(away + floor))
-
-
-def _scale(basis: np.ndarray, coefficients: np.ndarray, name: str) -> np.ndarray:
-    scale: np.ndarray = np.maximum(np.exp(np.clip(basis @ coefficients, -20, 20)), MIN_SCALES.get(name, 1e-3))
-    return scale
+def _ranges(basis: np.ndarray, table: np.ndarray) -> dict[str, Any]:
+    """Location of each summary given the size, and quantiles (2.5 %, 50 %, 97.5 %) of what is left."""
+    location, quantiles = [], []
+    for values in table.T:
+        ok = np.isfinite(values)
+        design = basis[ok]
+        ridge = 1e-6 * len(design) * np.eye(basis.shape[1])
+        found = np.linalg.solve(design.T @ design + ridge, design.T @ values[ok])
+        location.append(found)
+        quantiles.append(np.quantile(values[ok] - design @ found, (0.025, 0.5, 0.975)))
+    return {"location": _rounded(location), "quantiles": _rounded(quantiles)}
 
 
-def _normal_scores(residuals: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
-    """Normal scores of residuals [M, F], interpolated between quantiles [F, Q] and linear beyond the outermost ones."""
-    levels = np.array([NormalDist().inv_cdf(level) for level in _QUANTILES])
-    out = np.empty_like(residuals)
-    for f in range(residuals.shape[1]):
-        q = np.maximum.accumulate(quantiles[f] + 1e-9 * np.arange(len(levels)))
-        r = residuals[:, f]
-        inner = np.interp(r, q, levels)
-        width = max(float(q[-1] - q[0]), 1e-2) / (levels[-1] - levels[0])
-        outer = np.maximum(r - q[-1], 0.0) - np.maximum(q[0] - r, 0.0)
-        out[:, f] = inner + np.clip(outer / width, -30, 30)
-    return out
+def _excess(reference: Mapping[str, Any], summaries: list[Summary]) -> np.ndarray:
+    """How far summaries leave the middle of their range, upwards and downwards: [M, 2 F], in half ranges."""
+    names = list(reference["names"])
+    location, quantiles = np.array(reference["location"]), np.array(reference["quantiles"])  # [F, 8], [F, 3]
+    residual = _table(summaries, names) - _basis(summaries, reference) @ location.T - quantiles[:, 1]
+    up, down = (np.maximum(np.abs(quantiles[:, k] - quantiles[:, 1]), 1e-3) for k in (2, 0))
+    parts = [2.0 * residual / up, -2.0 * residual / down]
+    for side, part in enumerate(parts):
+        part[:, [(name, 1 - side) in _NO_SIDE for name in names]] = 0.0
+    return np.nan_to_num(np.clip(np.concatenate(parts, axis=1) - _START, 0.0, _CAP))
 
 
-def _negative_log_density(reference: Mapping[str, Any], scores: np.ndarray) -> np.ndarray:
-    """Negative log density [M] of normal scores [M, F] under the mixture."""
-    mixture = reference["mixture"]
-    parts = []
-    for weight, mean, precision in zip(mixture["weights"], mixture["means"], mixture["precisions"], strict=True):
-        root = np.array(precision)
-        white = (scores - np.array(mean)) @ root
-        parts.append(np.log(weight + 1e-300) - 0.5 * (white**2).sum(axis=1) + np.log(np.abs(np.diag(root))).sum())
-    density: np.ndarray = np.logaddexp.reduce(np.array(parts), axis=0)
-    return -density
+def _weights(excess: np.ndarray, losses: np.ndarray) -> np.ndarray:
+    """Ridge regression with weights of at least 0."""
+    from scipy.optimize import nnls
+
+    count = excess.shape[1]
+    design = np.concatenate([excess, np.sqrt(_RIDGE) * np.eye(count)])
+    found: np.ndarray = nnls(design, np.concatenate([losses, np.zeros(count)]))[0]
+    return found
 
 
 def _rounded(values: Any) -> list[Any]:

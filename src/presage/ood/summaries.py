@@ -6,13 +6,16 @@ is modelled in `check`. NaN means that a summary does not apply (for example, wi
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from presage.data.standardize import standardize_dataset
 from presage.types import Dataset
 
-__all__ = ["LABELS", "MIN_SCALES", "summarize"]
+__all__ = ["LABELS", "Summary", "summarize"]
 
+_FEW = 10
 _ROWS, _COLUMNS = 2000, 150
 """Larger tables are subsampled to this many evenly spaced rows and variables."""
 
@@ -22,8 +25,9 @@ LABELS = {
     "kurtosis": "typical kurtosis of a variable (log)",
     "kurtosis high": "kurtosis of the heaviest-tailed variables (log)",
     "peak": "share of values near the mean",
-    "ties": "share of the most frequent value (log)",
-    "zeros": "share of zeros",
+    "few values": "share of columns with at most ten distinct values",
+    "missing": "share of missing cells",
+    "serial": "dependence between consecutive rows (log)",
     "correlation": "mean squared correlation",
     "correlation high": "largest correlations",
     "rank": "effective number of dimensions over variables (log)",
@@ -41,33 +45,66 @@ LABELS = {
     "library spread": "spread of counts per row (log10)",
     "dispersion": "variance over mean of counts (log)",
     "gene range": "spread of mean counts over variables (log10)",
+    "zeros": "share of zeros",
     "zero spread": "spread of the share of zeros over variables",
+    "confidence": "mean probability of the expected edges",
+    "edges": "expected edges per variable (log)",
+    "orientation": "share of edges that may point either way",
 }
 """Names of the summaries in sentences."""
 
-MIN_SCALES = {"ties": 0.15, "zeros": 0.02}
-"""Lower bounds of the scale of summaries that are constant in continuous domains; rounded data is not unusual."""
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Summaries of a dataset by name, and its size: rows (after subsampling), variables, interventional share."""
+
+    values: dict[str, float]
+    rows: int
+    variables: int
+    share: float
+    subsampled: bool
+
+    def with_prediction(self, probabilities: np.ndarray) -> Summary:
+        """Add summaries of the predicted edge probabilities."""
+        p = probabilities * ~np.eye(len(probabilities), dtype=bool)
+        total = max(float(p.sum()), 1e-9)
+        predicted = {
+            "confidence": (p**2).sum() / total,
+            "edges": np.log(total / len(p) + 0.05),
+            "orientation": np.minimum(p, p.T).sum() / total,
+        }
+        return replace(self, values={**self.values, **{name: float(value) for name, value in predicted.items()}})
 
 
-def summarize(dataset: Dataset) -> dict[str, float]:
-    """The summaries of a dataset by name."""
-    sub = _subsample(dataset)
+def summarize(dataset: Dataset, max_rows: int = _ROWS) -> Summary:
+    """The summaries of a dataset."""
+    sub = _subsample(dataset, min(max_rows, _ROWS))
+    return Summary(
+        values=_summaries(sub),
+        rows=sub.n,
+        variables=dataset.d,
+        share=float(sub.interventions.any(axis=1).mean()) if sub.n else 0.0,
+        subsampled=sub.n < dataset.n,
+    )
+
+
+def _summaries(sub: Dataset) -> dict[str, float]:
     z = standardize_dataset(sub).astype(np.float64)
     varying = np.abs(z).max(axis=0) > 0
     z, x, missing, u = z[:, varying], sub.x[:, varying], sub.missing[:, varying], sub.interventions[:, varying]
     if z.shape[1] == 0 or len(z) < 3:
         return {}
-    if dataset.kind == "counts":  # log counts are not centred by standardization
+    if sub.kind == "counts":  # log counts are not centred by standardization
         z = z - z.mean(axis=0)
         z /= np.maximum(z.std(axis=0), 1e-9)
     found = {**_marginals(z, x, missing), **_dependence(z), **_interventions(z, u)}
-    if dataset.kind == "counts":
+    if sub.kind == "counts":
         found |= _counts(x)
     return {name: float(value) for name, value in found.items()}
 
 
-def _subsample(dataset: Dataset) -> Dataset:
-    rows = np.unique(np.linspace(0, dataset.n - 1, min(dataset.n, _ROWS)).astype(int))
+def _subsample(dataset: Dataset, max_rows: int) -> Dataset:
+    rows = np.unique(np.linspace(0, dataset.n - 1, min(dataset.n, max_rows)).astype(int))
     columns = np.unique(np.linspace(0, dataset.d - 1, min(dataset.d, _COLUMNS)).astype(int))
     if len(rows) == dataset.n and len(columns) == dataset.d:
         return dataset
@@ -77,6 +114,7 @@ def _subsample(dataset: Dataset) -> Dataset:
         interventions=dataset.interventions[grid],
         missing=dataset.missing[grid],
         kind=dataset.kind,
+        column_kinds=dataset.column_kinds[columns],
     )
 
 
@@ -85,32 +123,29 @@ def _marginals(z: np.ndarray, x: np.ndarray, missing: np.ndarray) -> dict[str, f
     z = np.where(missing, 0.0, z)
     skew = np.abs((z**3).sum(axis=0) / observed)
     kurtosis = np.log(np.maximum((z**4).sum(axis=0) / observed, 1.0))
-    mode = np.mean([_mode_share(x[~missing[:, j], j]) for j in range(x.shape[1])])
+    levels = np.array([len(np.unique(x[~missing[:, j], j])) for j in range(x.shape[1])])
+    serial = _ranks(z)
+    serial = (serial[1:] * serial[:-1]).mean(axis=0)
     return {
         "skew": np.log1p(np.median(skew)),
         "skew high": np.log1p(np.quantile(skew, 0.9)),
         "kurtosis": np.median(kurtosis),
         "kurtosis high": np.quantile(kurtosis, 0.9),
         "peak": ((np.abs(z) < 0.4) & ~missing).sum() / observed.sum(),
-        "ties": np.log(mode + 0.05),
-        "zeros": ((x == 0.0) & ~missing).sum() / observed.sum(),
+        "few values": (levels <= _FEW).mean(),
+        "missing": missing.mean(),
+        "serial": np.log((serial**2).mean() + 1.0 / len(z)),
     }
 
 
-def _mode_share(column: np.ndarray) -> float:
-    """Share of the most frequent value."""
-    if len(column) == 0:
-        return 0.0
-    ordered = np.sort(column)
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    return float(np.diff(np.append(starts, len(ordered))).max() / len(ordered))
-
-
-def _ranks(column: np.ndarray) -> np.ndarray:
-    """Ranks of [n] values from 1; ties share their mean rank. Importing scipy.stats for this would take seconds."""
-    ordered = np.sort(column)
-    ranks: np.ndarray = 0.5 * (np.searchsorted(ordered, column) + np.searchsorted(ordered, column, side="right") + 1)
-    return ranks
+def _ranks(z: np.ndarray) -> np.ndarray:
+    """Standardized ranks within each column; ties share their mean rank."""
+    out = np.empty_like(z)
+    for j in range(z.shape[1]):
+        _, codes, counts = np.unique(z[:, j], return_inverse=True, return_counts=True)
+        out[:, j] = (np.cumsum(counts) - 0.5 * (counts + 1))[codes]
+    out -= out.mean(axis=0)
+    return out / np.maximum(out.std(axis=0), 1e-9)
 
 
 def _dependence(z: np.ndarray) -> dict[str, float]:
@@ -124,9 +159,7 @@ def _dependence(z: np.ndarray) -> dict[str, float]:
     square = np.clip(z, -6, 6) ** 2
     square = square - square.mean(axis=0)
     square /= np.maximum(square.std(axis=0), 1e-9)
-    ranks = np.stack([_ranks(column) for column in z.T], axis=1)
-    ranks = ranks - ranks.mean(axis=0)
-    ranks /= np.maximum(ranks.std(axis=0), 1e-9)
+    ranks = _ranks(z)
     spearman = ranks.T @ ranks / n
     spectrum = np.clip(np.linalg.eigvalsh(pearson), 0, None)
     r2 = 1 - 1 / np.diag(np.linalg.inv(pearson + 0.02 * np.eye(d)))
@@ -164,5 +197,6 @@ def _counts(x: np.ndarray) -> dict[str, float]:
         "library spread": library.std(),
         "dispersion": np.median(np.log((variance + 0.1) / (mean + 0.1))),
         "gene range": np.log10(mean + 0.1).std(),
+        "zeros": (x == 0).mean(),
         "zero spread": (x == 0).mean(axis=0).std(),
     }

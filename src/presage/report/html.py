@@ -82,7 +82,7 @@ def _facts(result: Result, threshold: float) -> list[tuple[str, str]]:
         if share > 0:
             facts.append(("missing cells", "< 0.1%" if share < 0.001 else f"{share:.1%}"))
     if result.ood is not None:
-        facts.append(("out-of-distribution score (usual: below 1)", f"{result.ood.score:.2f}"))
+        facts.append(("expected loss of AUPRC, out of distribution", f"{result.ood.score:.2f}"))
     return facts
 
 

@@ -14,6 +14,7 @@ from presage.networks.network import Network, build_network
 from presage.ood.check import fit_reference
 from presage.training.checkpoints import load_newest
 from presage.training.config import TrainConfig
+from presage.training.predicting import predictor
 from presage.training.progress import read_log
 
 __all__ = ["about", "check_resumable", "fit_summaries", "model_of_run", "read_config", "run_metadata"]
@@ -51,15 +52,20 @@ def about(domain: Domain) -> str:
     return f"for {tables}; trained on {'a custom domain' if name is None else f'{name}: {summary(name)}'}"
 
 
-def fit_summaries(config: TrainConfig) -> dict[str, Any]:
-    """The out-of-distribution check of a run: summaries of datasets as large as those of training and validation."""
+MAX_OOD_VARIABLES, MAX_OOD_ROWS = 50, 2000
+"""Larger datasets take long to predict and say little more about what is usual."""
+
+
+def fit_summaries(config: TrainConfig, network: Network) -> dict[str, Any]:
+    """The out-of-distribution check of a run, for datasets as large as those of training and validation."""
     counts = [d for d, _ in config.variable_counts]
     low, high = config.rows.n
     return fit_reference(
         config.domain,
+        predictor(network),
         datasets=config.ood_datasets,
-        variables=(min(counts), max(counts)),
-        rows=(low, max(high, config.validation.n)),
+        variables=(min(counts), min(max(counts), MAX_OOD_VARIABLES)),
+        rows=(low, min(max(high, config.validation.n), MAX_OOD_ROWS)),
     )
 
 

@@ -322,7 +322,7 @@ class Trainer:
         save_model(path, self.ema_network, metadata)  # first, so that a failure of the fit loses nothing
         if self.config.ood_datasets:
             self.report({"event": "ood"})
-            save_model(path, self.ema_network, {**metadata, "summaries": fit_summaries(self.config)})
+            save_model(path, self.ema_network, {**metadata, "summaries": fit_summaries(self.config, self.ema_network)})
 
     def _catch_signals(self) -> dict[int, Any]:
         """On SIGTERM or SIGINT finish the step, write a checkpoint and return."""

@@ -105,7 +105,7 @@ def release(
         source.network, places, settings, variables=variables, temperature=temperature, notify=notify
     )
     notify("fitting the out-of-distribution check")
-    summaries = fit_summaries(fitted) if ood_datasets else None
+    summaries = fit_summaries(fitted, source.network) if ood_datasets else None
     record = _record(name, source, evaluation, calibration)
     record["stages"] = [_counters(stage) for stage in source.stages] or _earlier_stages(folder)
     kept = {key: value for key, value in source.metadata.items() if key not in ("temperature", "summaries")}

@@ -31,7 +31,7 @@ LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("interfaces", ("cli", "web", "__main__")),
 ]
 
-# Imports inside a function that go down on purpose: convenience methods of a type of an upper layer, each with its reason.
+# Imports inside a function that go down on purpose: convenience methods of a type of an upper layer, with their reason.
 CONVENIENCES = {
     ("types", "data.anndata_io"): "Dataset.to_anndata and from_anndata",
     ("inference.result", "report.plots"): "Result.plot and Result.save draw",

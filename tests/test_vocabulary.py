@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = sorted(
-    path
-    for folder, suffixes in (("src", (".py", ".html", ".js", ".md")), ("docs", (".md", ".ipynb", ".py")))
-    for path in (ROOT / folder).rglob("*")
-    if path.suffix in suffixes
-) + [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+SUFFIXES = (".html", ".ipynb", ".js", ".md", ".py")
+FOUND = sorted(path for folder in ("src", "docs") for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
+FILES = [*FOUND, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 # Replaced term -> term to use. Only terms that have no other meaning in this package.
 REPLACED = {

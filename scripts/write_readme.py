@@ -100,8 +100,8 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
         fill(
             "F1 / AUPRC / ECE on held-out datasets with n = 1000; half of the rows are interventional in the lines "
             f"marked so. Mean ± standard error over {_span(instances)} datasets with d = 30 and {_span(large)} with "
-            "d = 100. The paper's networks were trained on eight GPUs for four days each. Training times of the bundled "
-            f"models in minutes of one CPU core: {spent}.",
+            "d = 100. The paper's networks were trained on eight GPUs for four days each. Training times of the "
+            f"bundled models in minutes of one CPU core: {spent}.",
             WIDTH,
         ),
         "\n".join(table(records)),

@@ -23,8 +23,8 @@ def with_lists(text: str, names: set[str]) -> str:
     Add numbers.
     <BLANKLINE>
     Parameters:
-        a: First.
-        b: Second, which may be negative.
+        a: first.
+        b: second, which may be negative.
     """
     entry = re.compile(rf"(?:(?<=[.;] )|(?<=\n)|^)({_NAME}(?:, {_NAME})*): ", re.MULTILINE)
     blocks = []
@@ -41,7 +41,6 @@ def with_lists(text: str, names: set[str]) -> str:
         items = []
         for match, end in zip(found, ends):
             description = " ".join(paragraph[match.end() : end].split()).rstrip(";").rstrip()
-            description = description[:1].upper() + description[1:]
             description = description if description.endswith(".") else f"{description}."
             items += [f"    {name}: {description}" for name in match[1].split(", ")]
         blocks += [before] if before else []

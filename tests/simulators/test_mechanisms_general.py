@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from presage.config import from_json, to_json
+from presage.domain.general_defaults import MECHANISMS
 from presage.errors import ConfigError
 from presage.graphs.random import ErdosRenyi
 from presage.simulators.mechanisms_general import (
@@ -22,17 +23,7 @@ from presage.simulators.mechanisms_steps import SoftTree, Thresholds
 from presage.simulators.noise import Homoscedastic
 from presage.simulators.scm import sample_scm
 
-ALL = (
-    WeightedSum(),
-    FourierFeatures(),
-    RandomMLP(),
-    MonotoneSum(),
-    Polynomial(),
-    Saturating(),
-    Thresholds(),
-    SoftTree(),
-)
-each = pytest.mark.parametrize("mechanism", ALL, ids=lambda mechanism: type(mechanism).__name__)
+each = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
 
 
 @each

@@ -110,3 +110,13 @@ def test_imports_of_every_form_are_found() -> None:
     assert ("domain.genes", True) in imports("domain.catalog")
     assert layer("graphs.random") == LEVEL["graphs"] < LEVEL["domain"]
     assert layer("unknown") is None
+
+
+def test_the_tests_mirror_the_package() -> None:
+    """Every folder of the package has a folder of tests, and no other folder of tests exists."""
+    tests = Path(__file__).parent
+
+    def folders(root: Path, pattern: str) -> set[str]:
+        return {path.name for path in root.iterdir() if path.is_dir() and any(path.glob(pattern))}
+
+    assert folders(ROOT, "*.py") == folders(tests, "test_*.py") - {"docs"}

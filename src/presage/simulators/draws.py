@@ -1,4 +1,4 @@
-"""Random draws shared by mechanisms, noise models and interventions."""
+"""Sampling functions shared by mechanisms, noise models and interventions."""
 
 from __future__ import annotations
 

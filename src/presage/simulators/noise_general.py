@@ -1,6 +1,6 @@
 """Families of standardized noise: mean about 0, variance about 1 (Cauchy: quartiles of the normal distribution).
 
-Noise is added, multiplied, or scaled by a function of a parent (`NoiseForm`).
+`presage.simulators.nodes` adds the noise to a variable, multiplies by it, or scales it by a function of a parent.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from presage.graphs.limits import limit_density, limit_parents
 from presage.graphs.random import GraphModel
 from presage.simulators.categorical import CategoricalMechanism, LogitSampling, ProbabilityTable
 from presage.simulators.columns import ColumnKinds, KindPlan
+from presage.simulators.draws import check_shares
 from presage.simulators.effects import direct_effects
 from presage.simulators.environments import Environments
 from presage.simulators.feedback import Feedback
@@ -120,12 +121,9 @@ class GeneralDomain(Domain):
     effect_rows: int = 128
 
     def check(self) -> None:
-        for name in (
-            *("hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture", "own_noise"),
-            *("multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty", "feedback"),
-        ):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"GeneralDomain.{name} must lie between 0 and 1, not {getattr(self, name)!r}")
+        check_shares(self, "hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture")
+        check_shares(self, "own_noise", "multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty")
+        check_shares(self, "feedback")
         if not 0.0 < self.explained[0] <= self.explained[1] < 1.0:
             raise ConfigError("GeneralDomain.explained needs 0 < low <= high < 1")
         for components, weights in (("mechanisms", "mechanism_weights"), ("noises", "noise_weights")):

@@ -10,7 +10,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.draws import signed_uniform
+from presage.simulators.draws import check_shares, signed_uniform
 from presage.simulators.interventions import assign_targets
 
 __all__ = ["MODES", "InterventionPlan", "MixedInterventions"]
@@ -52,9 +52,7 @@ class MixedInterventions(Component):
     off_range: Range = (3.0, 6.0)
 
     def check(self) -> None:
-        for name in ("soft", "own_mode", "two_targets", "mislabelled"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"MixedInterventions.{name} must lie between 0 and 1")
+        check_shares(self, "soft", "own_mode", "two_targets", "mislabelled")
         for name in ("share", "mislabelled_rows"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high <= 1.0:

@@ -9,7 +9,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.draws import log_uniform
+from presage.simulators.draws import check_shares, log_uniform
 
 __all__ = ["DISTORTIONS", "Measurement", "distort", "round_significant"]
 
@@ -75,9 +75,7 @@ class Measurement(Component):
     digits: tuple[int, int] = (1, 4)
 
     def check(self) -> None:
-        for name in ("clean", "rounding", "distortion", "noise", "outliers", "missing", "zeros", "censoring"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"Measurement.{name} is a share between 0 and 1")
+        check_shares(self, "clean", "rounding", "distortion", "noise", "outliers", "missing", "zeros", "censoring")
         for name in ("noise_level", "outlier_share", "missing_share"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high:

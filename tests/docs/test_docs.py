@@ -93,6 +93,18 @@ def test_the_page_about_models_lists_every_bundled_model() -> None:
         assert f"| `{name}` |" in text
 
 
+def test_parameters_in_running_text_become_a_list() -> None:
+    pytest.importorskip("griffe", reason="the site needs the extra docs")
+    from hooks.parameter_lists import with_lists
+
+    text = "Sum.\n\na, b: numbers. note: this is text.\n\n>>> 1 + 1\n2"
+    assert with_lists(text, {"a", "b"}).splitlines() == [
+        *("Sum.", "", "Parameters:", "    a: numbers. note: this is text.", "    b: numbers. note: this is text."),
+        *("", "```pycon", ">>> 1 + 1", "2", "```"),
+    ]
+    assert with_lists("Sum of a: one.", {"a"}) == "Sum of a: one."
+
+
 def test_the_site_builds_without_warnings(tmp_path) -> None:
     pytest.importorskip("mkdocstrings", reason="the site needs the extra docs")
     pytest.importorskip("material", reason="the site needs the extra docs")

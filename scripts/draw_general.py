@@ -1,6 +1,6 @@
 """Draw twelve datasets of the domain `general` as scatter matrices of five columns: docs/images/general.png.
 
-    python scripts/draw_general.py [SEED]
+python scripts/draw_general.py [SEED]
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
     python scripts/draw_docs.py
 
-The model is the default of the page: scm if it is bundled, otherwise the first bundled model.
 Needs the extras web and browser, and chromium on the path.
 """
 
@@ -23,9 +22,7 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
 def main() -> None:
     """Write example.png, page-wide.png and page-narrow.png."""
-    names = presage.models()["name"].tolist()
-    model = "scm" if "scm" in names else names[0]
-    result = presage.discover(presage.load_example("rff"), model=model)
+    result = presage.discover(presage.load_example("rff"))
     (IMAGES / "example.png").write_bytes(figure_bytes(result.plot(), dpi=90))
     command = [sys.executable, "-u", "-m", "presage", "serve", "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

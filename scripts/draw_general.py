@@ -26,7 +26,7 @@ COLOURS = {"edge": "#1f4e9e", "confounded": "#b3541e", "none": "#9a9a9a"}
 
 
 def draw_dataset(axes: np.ndarray, data: dict[str, Any], rng: np.random.Generator) -> None:
-    """One scatter matrix: histograms on the diagonal, blue where an edge joins the pair, orange where confounded."""
+    """One scatter matrix: histograms on the diagonal, blue if an edge connects the pair, orange if it is confounded."""
     order = np.argsort(-(data["graph"].sum(axis=0) + data["graph"].sum(axis=1)), kind="stable")[:SHOWN]
     intervened = data["interventions"].any(axis=1)
     for a, i in enumerate(order):

@@ -3,11 +3,12 @@
     python scripts/write_reference_predictions.py
 
 Existing inputs are kept, so the file changes only if a model or the statistics of its input change. Run this after a
-bundled model was replaced on purpose; tests/test_reference_predictions.py compares.
+bundled model was added or replaced on purpose; tests/inference/test_reference_predictions.py compares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -35,14 +36,19 @@ def inputs() -> dict[str, np.ndarray]:
     return found
 
 
-def predictions(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Edge probabilities of every bundled model on the inputs of its kind of values."""
+def values_of(model: presage.Model, case: str, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Values and intervention mask [n, d] of a case, of the kind of values that a model takes."""
+    kind = "counts" if model.kind == "counts" else "real"
+    return arrays[f"{kind}/{case}/x"], arrays[f"{kind}/{case}/interventions"]
+
+
+def predictions(arrays: dict[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Edge probabilities of the named bundled models for every case."""
     found = {}
-    for name in presage.models()["name"]:
+    for name in names:
         model = presage.load_model(name)
         for case in CASES:
-            x, u = (arrays[f"{model.kind}/{case}/{key}"] for key in ("x", "interventions"))
-            found[f"model/{name}/{case}"] = model.probabilities(x, u)
+            found[f"model/{name}/{case}"] = model.probabilities(*values_of(model, case, arrays))
     return found
 
 
@@ -50,7 +56,7 @@ def main() -> None:
     """Write the file."""
     arrays = inputs()
     with atomic_write(PATH) as file:
-        np.savez_compressed(file, **arrays, **predictions(arrays))
+        np.savez_compressed(file, **arrays, **predictions(arrays, presage.models()["name"]))
     print(f"wrote {PATH.name}: {PATH.stat().st_size:,} bytes")
 
 

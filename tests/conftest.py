@@ -1,4 +1,4 @@
-"""Shared by all tests: calm property tests, and one way to run the command line."""
+"""Shared by all tests: reproducible property tests, the command line in this process, a list of skipped tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Examples are the same on every run, and no wall-clock limit: the machine may be busy.
+# The examples are the same on every run. There is no time limit, because the machine may be busy.
 settings.register_profile(
     "presage", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -25,3 +25,14 @@ def presage_cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, 
         return code, captured.out, captured.err
 
     return call
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count and name the skipped tests at the end of a run, each with its reason."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if not skipped:
+        return
+    terminalreporter.section(f"{len(skipped)} skipped")
+    for report in sorted(skipped, key=lambda report: report.nodeid):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        terminalreporter.line(f"{report.nodeid}: {reason.removeprefix('Skipped: ')}")

@@ -1,4 +1,4 @@
-"""The house has floors; imports go one way. A new module must be placed here."""
+"""The package has layers, and imports go in one direction. A new module must be assigned to a layer here."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import presage
 
 ROOT = Path(presage.__file__).parent
 
-# From the top down. A module imports from its own floor or from floors above it in this list, never from below.
+# From the top down. A module imports from its own layer or from layers above it in this list, never from below.
 # Entries are modules or whole folders; the longest entry that fits a module decides.
-FLOORS: list[tuple[str, tuple[str, ...]]] = [
+LAYERS: list[tuple[str, tuple[str, ...]]] = [
     ("base", ("errors", "columns", "types", "rng", "config", "files", "processes")),
     ("graphs", ("graphs",)),
     ("simulators", ("simulators",)),
@@ -31,7 +31,7 @@ FLOORS: list[tuple[str, tuple[str, ...]]] = [
     ("interfaces", ("cli", "web", "__main__")),
 ]
 
-# Imports inside a function that go down on purpose: conveniences of a type of an upper floor. Each with its reason.
+# Imports inside a function that go down on purpose: convenience methods of a type of an upper layer, with their reason.
 CONVENIENCES = {
     ("types", "data.anndata_io"): "Dataset.to_anndata and from_anndata",
     ("inference.result", "report.plots"): "Result.plot and Result.save draw",
@@ -40,7 +40,7 @@ CONVENIENCES = {
     ("inference.result", "report.card"): "the type of Result.card",
 }
 
-HEIGHT = {entry: level for level, (_, entries) in enumerate(FLOORS) for entry in entries}
+LEVEL = {entry: level for level, (_, entries) in enumerate(LAYERS) for entry in entries}
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in ROOT.rglob("*.py")
@@ -48,16 +48,16 @@ MODULES = sorted(
 )
 
 
-def floor(module: str) -> int | None:
+def layer(module: str) -> int | None:
     parts = module.split(".")
     for length in range(len(parts), 0, -1):
-        if ".".join(parts[:length]) in HEIGHT:
-            return HEIGHT[".".join(parts[:length])]
+        if ".".join(parts[:length]) in LEVEL:
+            return LEVEL[".".join(parts[:length])]
     return None
 
 
 def imports(module: str) -> list[tuple[str, bool]]:
-    """Modules of ours that a module imports, each with whether that happens inside a function."""
+    """Modules of the package that a module imports, each with whether the import is inside a function."""
     folder = ROOT.joinpath(*module.split("."))
     path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -86,27 +86,37 @@ def imports(module: str) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_module_has_a_floor(module) -> None:
-    assert floor(module) is not None, f"place presage.{module} in the table of tests/test_layout.py"
+def test_every_module_has_a_layer(module) -> None:
+    assert layer(module) is not None, f"assign presage.{module} to a layer in the table of tests/test_layout.py"
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if floor(module) is not None])
-def test_imports_go_one_way(module) -> None:
+@pytest.mark.parametrize("module", [module for module in MODULES if layer(module) is not None])
+def test_imports_go_in_one_direction(module) -> None:
     for imported, inside_function in imports(module):
         if (module, imported) in CONVENIENCES and (inside_function or imported == "report.card"):
             continue
-        here, there = floor(module), floor(imported)
+        here, there = layer(module), layer(imported)
         assert here is not None
         if there is not None:
             assert there <= here, (
-                f"presage.{module} ({FLOORS[here][0]}) imports presage.{imported} ({FLOORS[there][0]}), a floor below"
+                f"presage.{module} ({LAYERS[here][0]}) imports presage.{imported} ({LAYERS[there][0]}), a layer below"
             )
 
 
-def test_the_reader_of_imports_reads() -> None:
-    """The check itself: it must see ordinary, typed-only and function-level imports."""
+def test_imports_of_every_form_are_found() -> None:
+    """Imports of a module, for typing only, and inside a function."""
     assert ("errors", False) in imports("rng")
     assert ("domain.domain", False) in imports("domain.catalog")
     assert ("domain.genes", True) in imports("domain.catalog")
-    assert floor("graphs.random") == HEIGHT["graphs"] < HEIGHT["domain"]
-    assert floor("unheard") is None
+    assert layer("graphs.random") == LEVEL["graphs"] < LEVEL["domain"]
+    assert layer("unknown") is None
+
+
+def test_the_tests_mirror_the_package() -> None:
+    """Every folder of the package has a folder of tests, and no other folder of tests exists."""
+    tests = Path(__file__).parent
+
+    def folders(root: Path, pattern: str) -> set[str]:
+        return {path.name for path in root.iterdir() if path.is_dir() and any(path.glob(pattern))}
+
+    assert folders(ROOT, "*.py") == folders(tests, "test_*.py") - {"docs"}

@@ -70,4 +70,4 @@ def test_the_wheel_answers_in_an_empty_environment(archives: tuple[Path, Path], 
     assert Path(place).is_relative_to(environment)
     assert torch_version.split("+")[0] == "2.13.0"
     assert float(auprc) > 0.8
-    assert "scm" in run(environment / "bin" / "presage", "models", cwd=tmp_path)
+    assert "rff" in run(environment / "bin" / "presage", "models", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""Pages that are made from the code and from results when the site is built: model cards, benchmark tables."""
+"""Content generated from code and results when the site is built: list of models, model cards, benchmark tables."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def models() -> str:
+    """A table of the bundled models."""
+    import presage
+
+    lines = ["| name | values | description |", "| --- | --- | --- |"]
+    lines += [f"| `{row.name}` | {row.kind} | {row.about} |" for row in presage.models().itertuples(index=False)]
+    return "\n".join(lines)
+
+
 def cards() -> str:
     """The cards of the bundled models, as `presage card NAME` prints them."""
     import presage
 
     names = presage.models()["name"].tolist()
-    if not names:
-        return "No model is bundled in this version of the source; `presage train` makes one.\n"
-    # Headings go one level down: the page has a title of its own.
+    # Headings go one level down, because the page has its own title.
     return "\n".join(re.sub(r"^#", "##", str(presage.load_model(name).card), flags=re.MULTILINE) for name in names)
 
 
 def results() -> str:
-    """benchmarks/RESULTS.md, or what to do to get it."""
-    path = ROOT / "benchmarks" / "RESULTS.md"
-    if not path.is_file():
-        return "No results are stored in this version of the source; the commands below make them.\n"
-    text = path.read_text(encoding="utf-8")
+    """The content of benchmarks/RESULTS.md."""
+    text = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
     return re.sub(r"^#", "##", text, flags=re.MULTILINE)
 
 
@@ -36,7 +40,7 @@ def contributing() -> str:
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """The pictures of the results, at the same place beside their page as beside benchmarks/RESULTS.md."""
+    """Add the pictures of the results, with the same relative paths as in benchmarks/RESULTS.md."""
     from mkdocs.structure.files import File
 
     for picture in sorted((ROOT / "benchmarks" / "pictures").glob("*.png")):
@@ -45,8 +49,9 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in what is generated."""
+    """Replace the markers of a page by generated content."""
     for mark, make in (
+        ("<!-- models -->", models),
         ("<!-- cards -->", cards),
         ("<!-- results -->", results),
         ("<!-- contributing -->", contributing),

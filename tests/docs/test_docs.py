@@ -1,7 +1,9 @@
-"""The documentation: every Python block runs, every command exists, and the site builds without a complaint."""
+"""The documentation: every Python block runs, every command exists, and the site builds without warnings."""
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 import shlex
 import subprocess
@@ -11,23 +13,14 @@ from types import ModuleType
 
 import pytest
 
-import presage.inference.hub
-from models_for_tests import save_tiny
+import presage
+from presage.data.examples import cache_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(path for path in DOCS.glob("*.md") if path.name != "simulate.md")  # that one has a test of its own
+PAGES = sorted(path for path in DOCS.glob("*.md") if path.name != "simulate.md")  # test_docs_simulate.py runs it
 WITH_CODE = [path for path in (*PAGES, ROOT / "README.md") if "```python" in path.read_text(encoding="utf-8")]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> Path:
-    """The bundled models; while the default one is not there, an untrained one in its place."""
-    if (presage.inference.hub.BUNDLED / "scm.safetensors").is_file():
-        return presage.inference.hub.BUNDLED
-    folder = tmp_path_factory.mktemp("models")
-    save_tiny(folder / "scm.safetensors")
-    return folder
+SHARED = ROOT.parent / "shared" / "data"
 
 
 def blocks(path: Path, language: str = "python") -> list[str]:
@@ -42,12 +35,17 @@ def commands(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.name)
-def test_the_code_of_a_page_runs(path, models, tmp_path, monkeypatch, capsys) -> None:
+def test_the_code_of_a_page_runs(path, tmp_path, monkeypatch, capsys) -> None:
+    code = blocks(path)
+    if any("load_sachs" in block for block in code):
+        if "PRESAGE_DATA" not in os.environ and SHARED.is_dir():
+            monkeypatch.setenv("PRESAGE_DATA", str(SHARED))
+        if not (cache_folder() / "sachs").is_dir():
+            pytest.skip("the Sachs data is not in the cache (PRESAGE_DATA)")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(presage.inference.hub, "BUNDLED", models)
     module = ModuleType("docs_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    for block in blocks(path):
+    for block in code:
         exec(compile(block, str(path), "exec", dont_inherit=True), module.__dict__)
 
 
@@ -87,12 +85,37 @@ def test_every_page_is_in_the_navigation_and_every_picture_exists() -> None:
         assert (ROOT / picture).is_file(), picture
 
 
-def test_the_site_builds_strictly(tmp_path) -> None:
+def test_the_page_about_models_lists_every_bundled_model() -> None:
+    from hooks import generated
+
+    text = generated.on_page_markdown((DOCS / "which-model.md").read_text(encoding="utf-8"))
+    for name in presage.models()["name"]:
+        assert f"| `{name}` |" in text
+
+
+def test_parameters_in_running_text_become_a_list() -> None:
+    pytest.importorskip("griffe", reason="the site needs the extra docs")
+    from hooks.parameter_lists import with_lists
+
+    text = "Sum.\n\na, b: numbers. note: this is text.\n\n>>> 1 + 1\n2"
+    assert with_lists(text, {"a", "b"}).splitlines() == [
+        *("Sum.", "", "Parameters:", "    a: numbers. note: this is text.", "    b: numbers. note: this is text."),
+        *("", "```pycon", ">>> 1 + 1", "2", "```"),
+    ]
+    assert with_lists("Sum of a: one.", {"a"}) == "Sum of a: one."
+
+
+def test_the_site_builds_without_warnings(tmp_path) -> None:
     pytest.importorskip("mkdocstrings", reason="the site needs the extra docs")
     pytest.importorskip("material", reason="the site needs the extra docs")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    # Not --quiet: it hides warnings from --strict.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
     assert "presage.inference.result.Result.edges" in page
     assert "fonts.googleapis" not in page
+    start = page.index('id="presage.inference.discovery.discover"')
+    section = page[start : page.index('id="presage.inference.result.Result"')]
+    listed = re.findall(r'<li class="[^"]*field-body">\s*<b><code>(\w+)</code></b>', section)
+    assert listed == list(inspect.signature(presage.discover).parameters)

@@ -58,15 +58,9 @@ def test_domains_match_the_papers_table() -> None:
     )
     assert [platform.name for platform in inside.platforms] == ["10x-chromium"]
     assert outside.graphs == (RegulatorySubgraph(network=("ecoli",)), RegulatorySubgraph(network=("yeast",)))
-    assert outside.dynamics == Dynamics(
-        cell_types=(10,),
-        decay=(0.5, 1.5),
-        noise=(0.5, 1.5),
-        hill=(1.5, 2.5),
-        basal=((0.5, 2.0), (2.0, 4.0)),
-        strength=((1.0, 3.0), (3.0, 7.0)),
-        signs=(NetworkSigns(a=0.2588, b=0.2499),),
-    )
+    numbers = {"decay": (0.5, 1.5), "noise": (0.5, 1.5), "hill": (1.5, 2.5), "cell_types": (10,)}
+    ranges = {"basal": ((0.5, 2.0), (2.0, 4.0)), "strength": ((1.0, 3.0), (3.0, 7.0))}
+    assert outside.dynamics == Dynamics(**numbers, **ranges, signs=(NetworkSigns(a=0.2588, b=0.2499),))
     assert [platform.name for platform in outside.platforms] == ["illumina-hiseq2000", "drop-seq", "smart-seq"]
     for domain in (inside, outside):
         assert (domain.kind, domain.acyclic) == ("counts", False)

@@ -50,17 +50,10 @@ def simulate(
 
 
 def effects_of(structure: Structure, sampled: Sampled, hidden: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    simulated = (sampled.order, sampled.parents, sampled.nodes, sampled.columns)
+    nominal = structure.kinds == ColumnKind.NOMINAL
     return direct_effects(
-        structure.graph,
-        hidden,
-        sampled.order,
-        sampled.parents,
-        sampled.nodes,
-        sampled.columns,
-        rows,
-        levels=structure.levels,
-        nominal=structure.kinds == ColumnKind.NOMINAL,
-        sd=sampled.sd,
+        structure.graph, hidden, *simulated, rows, levels=structure.levels, nominal=nominal, sd=sampled.sd
     )
 
 

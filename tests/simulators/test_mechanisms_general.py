@@ -8,31 +8,15 @@ import numpy as np
 import pytest
 
 from presage.config import from_json, to_json
+from presage.domain.general_defaults import MECHANISMS
 from presage.errors import ConfigError
 from presage.graphs.random import ErdosRenyi
-from presage.simulators.mechanisms_general import (
-    FourierFeatures,
-    MonotoneSum,
-    Polynomial,
-    RandomMLP,
-    Saturating,
-    WeightedSum,
-)
+from presage.simulators import mechanisms_general
 from presage.simulators.mechanisms_steps import SoftTree, Thresholds
 from presage.simulators.noise import Homoscedastic
 from presage.simulators.scm import sample_scm
 
-ALL = (
-    WeightedSum(),
-    FourierFeatures(),
-    RandomMLP(),
-    MonotoneSum(),
-    Polynomial(),
-    Saturating(),
-    Thresholds(),
-    SoftTree(),
-)
-each = pytest.mark.parametrize("mechanism", ALL, ids=lambda mechanism: type(mechanism).__name__)
+each = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
 
 
 @each
@@ -93,7 +77,7 @@ def test_mechanisms_work_in_an_ordinary_scm_and_round_trip(mechanism) -> None:
 def test_weighted_sum_is_linear_with_weights_in_range() -> None:
     rng = np.random.default_rng(4)
     for _ in range(50):
-        function = WeightedSum(weights=(0.5, 2.0)).function(rng, 4)
+        function = mechanisms_general.WeightedSum(weights=(0.5, 2.0)).function(rng, 4)
         weights = function(np.eye(4)) - function(np.zeros((4, 4)))
         assert ((np.abs(weights) >= 0.25) & (np.abs(weights) <= 1.0)).all()  # divided by the root of 4
         point = rng.standard_normal((7, 4))
@@ -104,7 +88,7 @@ def test_monotone_sums_are_monotone_in_each_parent() -> None:
     rng = np.random.default_rng(5)
     grid = np.linspace(-4, 4, 200)
     for _ in range(100):
-        function = MonotoneSum().function(rng, 3)
+        function = mechanisms_general.MonotoneSum().function(rng, 3)
         for k in range(3):
             parents = np.zeros((200, 3))
             parents[:, k] = grid
@@ -115,7 +99,7 @@ def test_monotone_sums_are_monotone_in_each_parent() -> None:
 def test_length_scales_are_log_uniform() -> None:
     """Draws are smoother for longer length scales; the covariance of one length scale is the squared exponential."""
     rng = np.random.default_rng(6)
-    mechanism = FourierFeatures(length_scale=(1.0, 1.0), spread=0.0)
+    mechanism = mechanisms_general.FourierFeatures(length_scale=(1.0, 1.0), spread=0.0)
     points = np.array([[0.0], [1.0]])
     values = np.stack([mechanism.function(rng, 1)(points) for _ in range(6000)])
     assert values.std() == pytest.approx(1.0, rel=0.05)
@@ -126,9 +110,9 @@ def test_polynomials_have_products_of_parents() -> None:
     """The mixed difference of a sum of functions of single parents is 0; that of a product is not."""
     rng = np.random.default_rng(7)
     corners = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
-    mixed = [Polynomial(products=1.0).function(rng, 2)(corners) @ [1, -1, -1, 1] for _ in range(30)]
+    mixed = [mechanisms_general.Polynomial(products=1.0).function(rng, 2)(corners) @ [1, -1, -1, 1] for _ in range(30)]
     assert np.abs(mixed).min() > 1e-3
-    plain = [Polynomial(products=0.0).function(rng, 2)(corners) @ [1, -1, -1, 1] for _ in range(30)]
+    plain = [mechanisms_general.Polynomial(products=0.0).function(rng, 2)(corners) @ [1, -1, -1, 1] for _ in range(30)]
     np.testing.assert_allclose(plain, 0.0, atol=1e-12)
 
 
@@ -136,7 +120,7 @@ def test_saturating_functions_are_bounded() -> None:
     rng = np.random.default_rng(8)
     far = np.concatenate([np.full((1, 3), 1e3), np.full((1, 3), 1e6)])
     for _ in range(50):
-        low, high = Saturating().function(rng, 3)(far)
+        low, high = mechanisms_general.Saturating().function(rng, 3)(far)
         assert low == pytest.approx(high)
         assert abs(high) < 20
 
@@ -161,14 +145,14 @@ def test_soft_trees_approach_hard_ones() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: WeightedSum(weights=(2.0, 1.0)),
-        lambda: FourierFeatures(length_scale=(0.0, 1.0)),
-        lambda: FourierFeatures(features=0),
-        lambda: RandomMLP(hidden=(0, 4)),
-        lambda: MonotoneSum(sharpness=(0.0, 1.0)),
-        lambda: Polynomial(linear=-1.0),
-        lambda: Polynomial(linear=0.0, squares=0.0, products=0.0),
-        lambda: Saturating(steepness=(3.0, 1.0)),
+        lambda: mechanisms_general.WeightedSum(weights=(2.0, 1.0)),
+        lambda: mechanisms_general.FourierFeatures(length_scale=(0.0, 1.0)),
+        lambda: mechanisms_general.FourierFeatures(features=0),
+        lambda: mechanisms_general.RandomMLP(hidden=(0, 4)),
+        lambda: mechanisms_general.MonotoneSum(sharpness=(0.0, 1.0)),
+        lambda: mechanisms_general.Polynomial(linear=-1.0),
+        lambda: mechanisms_general.Polynomial(linear=0.0, squares=0.0, products=0.0),
+        lambda: mechanisms_general.Saturating(steepness=(3.0, 1.0)),
         lambda: SoftTree(depth=0),
     ],
 )

@@ -1,6 +1,7 @@
 """What a baseline is: `fit(Dataset) -> Estimate`, described by a manifest.
 
-This module and the adapters are also imported in the foreign environments of the peers: NumPy is all they may need.
+This module and the adapters are also imported in the separate environments of other methods. They may rely on NumPy
+only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`presage baselines`: which other algorithms there are, and their environments."""
+"""`presage baselines`: other algorithms and their environments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["register"]
 
 
 def list_baselines(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
-    """List the methods, where each runs, and whether it is ready.
+    """List the methods, the environment of each, and whether it is installed.
 
     Example: presage baselines list
     """
@@ -46,9 +46,9 @@ def list_baselines(as_json: Annotated[bool, typer.Option("--json", help="Print a
 
 
 def install(
-    name: Annotated[str, typer.Argument(help="A method, its environment, or all.")],
+    name: Annotated[str, typer.Argument(help="A method, an environment, or `all`.")],
 ) -> None:
-    """Build the environment a method needs, from pinned versions, under PRESAGE_HOME or the user's cache folder.
+    """Install the environment of a method from pinned versions, in PRESAGE_HOME or the cache folder of the user.
 
     Example: presage baselines install dibs
     """
@@ -71,7 +71,7 @@ def install(
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Other algorithms: list them, build their environments.", no_args_is_help=True)
+    group = typer.Typer(help="Other algorithms: list them and install their environments.", no_args_is_help=True)
     group.command("list")(list_baselines)
     group.command("install")(install)
     app.add_typer(group, name="baselines")

@@ -14,7 +14,7 @@ def card(
     model: Annotated[str, typer.Argument(help="A name of `presage models`, a file or a folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print a model's card.
+    """Print the card of a model: training domain, scores on held-out data, limits.
 
     Example: presage card scm
     """

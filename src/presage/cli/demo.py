@@ -11,7 +11,7 @@ EXAMPLE, MODEL = "rff", "scm"
 
 
 def main(folder: str = "demo") -> None:
-    """Print the edges with whether they are true, and write report, tables and pictures to `folder`."""
+    """Print the edges and whether they are in the true graph; write report, tables and pictures to `folder`."""
     import numpy as np
 
     import presage

@@ -11,8 +11,10 @@ __all__ = ["register"]
 
 
 def domains(
-    name: Annotated[str | None, typer.Argument(help="A domain, or a JSON file that holds one.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; `presage simulate` takes a file of it.")] = False,
+    name: Annotated[str | None, typer.Argument(help="A domain, or a JSON file of one.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, which `presage simulate` reads from a file.")
+    ] = False,
 ) -> None:
     """List the domains, or print every parameter of one of them.
 

@@ -19,9 +19,9 @@ CHUNK = 16  # datasets per step of the progress bar
 
 
 def simulate(
-    domain: Annotated[str, typer.Argument(help="A name of `presage domains`, or a JSON file that holds a domain.")],
+    domain: Annotated[str, typer.Argument(help="A name of `presage domains`, or a JSON file of a domain.")],
     d: Annotated[int, typer.Option("-d", "--variables", help="Number of variables.")] = 30,
-    n: Annotated[int, typer.Option("-n", "--rows", help="Number of rows, interventional ones included.")] = 200,
+    n: Annotated[int, typer.Option("-n", "--rows", help="Number of rows, including interventional rows.")] = 200,
     interventional: Annotated[int, typer.Option("--interventional", help="Number of interventional rows.")] = 0,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     size: Annotated[int, typer.Option("--size", help="Number of datasets.")] = 1,
@@ -30,8 +30,8 @@ def simulate(
 ) -> None:
     """Simulate datasets with known graphs.
 
-    The file holds x, interventions, graph (row causes column), names and kind; with --size above 1 the first three
-    have a leading axis of datasets.
+    The file contains x, interventions, graph (row causes column), names and kind. With --size above 1, the first three
+    arrays have a leading axis for datasets.
 
     Example: presage simulate rff -d 30 -n 150 --interventional 50 --seed 0 --size 1 -o ds.npz
     """

@@ -1,1 +1,1 @@
-"""Data on its way to a network: standardization and the training buffer."""
+"""Preparation of data for networks: standardization, encoding, row statistics and the training buffer."""

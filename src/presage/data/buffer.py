@@ -36,7 +36,7 @@ from presage.rng import Stream, check_seed, generator
 __all__ = ["BATCH_TAG", "Buffer", "BufferConfig", "RingBuffer", "RowsConfig", "TrainBatch"]
 
 BATCH_TAG = 0xBA7C4
-"""Takes the place of d in the random address of a batch: no dataset has as many variables."""
+"""Replaces d in the random key of a batch. No dataset has this many variables."""
 
 _AHEAD_BATCHES = 4  # how far producers work ahead, in batches of new datasets
 

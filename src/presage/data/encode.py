@@ -1,9 +1,9 @@
-"""Columns of any kind as numbers a network reads: scores of nominal levels, and associations between whole columns.
+"""Encoding of columns of any kind as numbers: scores of nominal levels, and associations between columns.
 
 A nominal level becomes two numbers: its coordinates on the first two singular vectors of (levels x means of the other
-columns), a correspondence analysis of the column against the rest of the table. Associations compare whole columns,
-whatever their kinds: the squared canonical correlations of a pair, marginal and given all other columns. Everything is
-a function of sums over rows, so neither the order of rows nor the order of levels matters.
+columns), a correspondence analysis of the column against the rest of the table. Associations between
+columns of any kinds are squared canonical correlations, marginal and conditional on all other columns. Everything is a
+function of sums over rows, so neither the order of rows nor the order of levels matters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_LEVELS = 24
 
 
 class Encoded(NamedTuple):
-    """What a network reads of a table with columns of several kinds."""
+    """Network input for a table with columns of several kinds."""
 
     x: np.ndarray
     """float32 [n, d]: standardized values; of nominal columns the first score of the level."""
@@ -140,7 +140,7 @@ def _level_scores(gram: np.ndarray, blocks: _Blocks, j: int) -> np.ndarray:
     cross = np.delete(gram[start : start + width], np.s_[start : start + width], axis=1)  # [L - 1, D - L + 1]
     top = np.linalg.eigh(cross @ cross.T).eigenvectors[:, ::-1][:, :2]  # [L - 1, 1 or 2]
     scores[:, : top.shape[1]] = basis @ top
-    # The sign of a singular vector means nothing; a positive third moment fixes it for any order of levels.
+    # The sign of a singular vector is arbitrary; a positive third moment fixes it for any order of levels.
     frequency = 1.0 / np.maximum((basis**2).sum(axis=1) + 1.0, 1e-12)  # [L]: |basis_l|^2 = 1 / p_l - 1
     third = (frequency[:, None] * scores**3).sum(axis=0)
     return scores * np.where(third < 0.0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Training batches without a buffer: every dataset is simulated for its step, with the rows it is used with."""
+"""Training batches without a buffer: every dataset is simulated for one step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FreshBatches:
         return generator(self.seed, self.stream, BATCH_TAG, *address)
 
     def state(self) -> dict[str, Any]:
-        """Nothing: a batch is a function of its step."""
+        """Empty: a batch is a function of its step."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:

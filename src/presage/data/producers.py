@@ -291,7 +291,7 @@ class ProcessBackend(Backend):
     def submit(self, worker: Worker, key: DatasetKey) -> bool:
         """Send a key through the pipe."""
         try:
-            worker.handle.connection.send(tuple(key))  # without the clock of `send`: it has no limit
+            worker.handle.connection.send(tuple(key))  # no timeout, unlike `send`
         except OSError:
             return False
         return True

@@ -24,7 +24,7 @@ class RayBackend(Backend):
         if self._started and os.environ.get("RAY_ADDRESS"):
             self._ray.init(address="auto", log_to_driver=False)
         elif self._started:
-            cores = max(workers, os.cpu_count() or 1)  # an actor without a core of its own would wait forever
+            cores = max(workers, os.cpu_count() or 1)  # an actor without a core would wait forever
             self._ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False)
         self._actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Producer)
         self._sampler = self._ray.put(sampler)

@@ -20,14 +20,14 @@ from presage.data.encode import ASSOCIATIONS
 __all__ = ["Columns", "RowStatistics", "cell_features", "pair_features", "rank_normal", "rescale_rows", "winsorize"]
 
 RIDGES = (0.003, 0.1)
-"""Ridges of the precision matrices: one follows almost deterministic relations, one stays calm when n is small."""
+"""Ridges of the precision matrices: a small one for nearly deterministic relations, a large one for small n."""
 CLIP = 6.0
 AT_ONCE = 1 << 23
 """Values that are ranked and scaled at once, which bounds memory."""
 
 
 class Columns(NamedTuple):
-    """What a network knows about columns of several kinds (`presage.data.encode`), for B datasets."""
+    """Network input for columns of several kinds (`presage.data.encode`), for B datasets."""
 
     kinds: Tensor  # [B, d], `ColumnKind`
     second: Tensor  # [B, n, d]
@@ -255,10 +255,10 @@ class RowStatistics:
 
     @torch.no_grad()
     def pair_features(self, pair_z_scores: bool = False) -> Tensor:
-        """Fixed statistics of every ordered pair and of its mirror image: [B, d, d, pair_features(...)].
+        """Fixed statistics of every ordered pair and of its reverse: [B, d, d, pair_features(...)].
 
-        pair_z_scores: also their z-scores on a scale of asinh, so that the network need not learn to weigh a
-        statistic by the count behind it.
+        pair_z_scores: also their asinh-scaled z-scores, so that the network need not learn how the precision of a
+        statistic depends on the number of rows.
         """
         plain: list[list[Tensor]] = []
         sure: list[list[Tensor]] = []
@@ -272,7 +272,7 @@ class RowStatistics:
                     errors.append((partial * self.counts.sqrt()).asinh())
             parts += [mean_j, cross_j]
             if pair_z_scores:
-                # A variable set to a calm value calms its descendants: the spread of j then is worth a number, too.
+                # An intervention may change the variance of i and of its descendants: the variance of j is a feature.
                 spread = (square_j - 1.0) * 0.5**0.5
                 errors += [(part * self.n_intervened.sqrt()).asinh() for part in (mean_j, cross_j, spread)]
             plain.append(parts)
@@ -288,7 +288,7 @@ class RowStatistics:
         return torch.cat([here, here.transpose(1, 2), extra, *self._kind_features(d)], dim=-1)
 
     def _kind_features(self, d: int) -> list[Tensor]:
-        """Associations and kinds of both ends of a pair, [B, d, d, .] each."""
+        """Associations and kinds of both variables of a pair, [B, d, d, .] each."""
         if self.columns is None:
             return []
         association = self.columns.association
@@ -316,7 +316,7 @@ class RowStatistics:
             own, two = len(RIDGES), 2  # of the first two views; features of a third come last
             observed = None if self.observed is None else self.observed[:, piece]
             hidden = torch.zeros_like(u) if observed is None else 1.0 - observed
-            zero = (self.given[:, piece] == 0.0).float()  # counts have many
+            zero = (self.given[:, piece] == 0.0).float()  # counts have many ties
             parts = [self.x[:, piece], *values[:two], *residuals[: two * own]]
             parts += [u, self.any[:, piece].float().expand_as(u), hidden, zero]
             parts += [*values[two:], *residuals[two * own :]]

@@ -34,10 +34,10 @@ class RowsConfig(Config):
     missing_share: tuple[float, float] = param((0.02, 0.3), ge=0, lt=1, ordered=True)
 
     def stored(self, factor: float) -> tuple[int, int]:
-        """Observational and interventional rows a stored dataset holds.
+        """Numbers of observational and interventional rows of a stored dataset.
 
-        Of each kind, `factor` times what the average batch (with interventions, for the second) asks for, and never
-        less than the largest batch asks for.
+        Each is `factor` times the number of rows in an average batch (with interventions, for the second), and at
+        least the number in the largest batch.
 
         >>> RowsConfig(n=(200, 200), interventional_share=(0.25, 0.25)).stored(4.0)
         (800, 200)
@@ -92,7 +92,7 @@ class BufferConfig(Config):
 
     def check(self) -> None:
         if self.capacity == 0 and (self.producers != "inline" or self.reuse != 1.0):
-            raise self.fail("capacity", "0 simulates every batch anew: it needs inline producers and reuse 1")
+            raise self.fail("capacity", "0 simulates every batch for its step; it needs inline producers and reuse 1")
         if self.producers == "inline" and self.workers != 1:
             raise self.fail("workers", f"must be 1 for inline producers, not {self.workers}; use producers 'processes'")
 

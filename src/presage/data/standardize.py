@@ -80,10 +80,10 @@ def standardize_counts(x: np.ndarray, missing: np.ndarray | None = None) -> np.n
 
 
 def standardize(x: np.ndarray, kind: Kind, missing: np.ndarray | None = None) -> np.ndarray:
-    """What a network sees of values of a kind: float32 [..., n, d]."""
+    """Standardize values of a kind for a network: float32 [..., n, d]."""
     return standardize_counts(x, missing) if kind == "counts" else standardize_real(x, missing)
 
 
 def standardize_dataset(dataset: Dataset) -> np.ndarray:
-    """What a network sees of a dataset: float32 [n, d]."""
+    """Standardize a dataset for a network: float32 [n, d]."""
     return standardize(dataset.x, dataset.kind, dataset.missing if dataset.missing.any() else None)

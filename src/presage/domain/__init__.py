@@ -1,1 +1,1 @@
-"""Domains: distributions over (graph, data) that networks are trained on and judged by."""
+"""Domains: distributions over (graph, data) that networks are trained and evaluated on."""

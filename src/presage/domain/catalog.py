@@ -1,7 +1,7 @@
 """The named domains: the paper's linear and rff, in- and out-of-distribution with every partial shift, and `scm`.
 
-`rff+graph+noise` is rff with the graphs and the noise of rff-ood; interventions go with the noise, as both describe
-how the data is disturbed. The gene domains live in `presage.domain.genes`.
+`rff+graph+noise` is rff with the graphs and the noise of rff-ood; interventions are shifted together with
+the noise. The gene domains are defined in `presage.domain.genes`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from presage.types import Batch, Dataset
 __all__ = ["SHIFTS", "domain_name", "domains", "get_domain", "open_domain", "simulate", "summary"]
 
 SHIFTS = ("graph", "mechanism", "noise")
-"""Parts of a domain that can be shifted on their own; all of them together are the domain's -ood."""
+"""Components of a domain that can be shifted separately. The -ood variant of a domain shifts all of them."""
 
 # Table "Specification of the training and out-of-distribution data-generating processes" of the paper.
 _GRAPHS: dict[bool, tuple[GraphModel, ...]] = {
@@ -64,7 +64,7 @@ def _scm(family: str, shifts: frozenset[str]) -> ScmDomain:
 
 
 def _broad() -> ScmDomain:
-    """What users may bring: every graph family, mechanism and noise, with ranges wider than the paper's."""
+    """The broad domain: every graph family, mechanism and noise, with ranges wider than in the paper."""
     families: Any = ("gaussian", "laplace", "cauchy")
     ranges = ((0.2, 2.0), (0.05, 0.5), (1.0, 4.0))
     return ScmDomain(
@@ -94,7 +94,7 @@ def _broad() -> ScmDomain:
 
 
 def _grn(shifts: frozenset[str]) -> Domain:
-    from presage.domain.genes import grn_domain  # brings the compiled gene simulator; most callers never need it
+    from presage.domain.genes import grn_domain  # imports numba, which most callers do not need
 
     return grn_domain(shifts)
 
@@ -118,7 +118,7 @@ def _make(family: str, shifts: frozenset[str]) -> Domain:
     if family == "scm":
         return _broad()
     if family == "general":
-        from presage.domain.general import GeneralDomain  # many components; most callers never need them
+        from presage.domain.general import GeneralDomain  # many components, which most callers do not need
 
         return GeneralDomain()
     return _grn(shifts) if family == "grn" else _scm(family, shifts)
@@ -132,7 +132,7 @@ _FAMILIES = {
 
 
 def summary(name: str) -> str:
-    """One line on a named domain.
+    """A one-line description of a named domain.
 
     >>> summary("rff+graph+noise")
     'nonlinear structural causal models (random Fourier features), with shifted graph, noise'
@@ -162,7 +162,7 @@ def get_domain(name: str | Domain) -> Domain:
 
 
 def domain_name(domain: Domain) -> str | None:
-    """The name of a domain, or None if it is a custom one."""
+    """The name of a domain, or None for a custom domain."""
     return next(
         (
             name
@@ -207,7 +207,7 @@ def simulate(
     """One simulated `Dataset` with its true graph, or a `Batch` of `size` of them.
 
     n counts all rows; the last n_interventional of them are interventional. Dataset k of a batch does not depend on
-    `size`, and seeds here never meet those of training.
+    `size`. The random stream is separate from that of training.
 
     >>> simulate("rff", d=5, n=100, n_interventional=20, seed=1)
     Dataset(100 rows (20 interventional) x 5 variables, real, 7 edges)

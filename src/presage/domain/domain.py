@@ -24,12 +24,12 @@ __all__ = ["Domain", "ScmDomain", "check_size"]
 
 
 def check_size(*, d: int, n: int, n_interventional: int, size: int) -> None:
-    """Raise `ConfigError` for a size that makes no sense."""
+    """Raise `ConfigError` for an invalid size."""
     for name, value, least in (("d", d, 1), ("n", n, 1), ("n_interventional", n_interventional, 0), ("size", size, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
     if n_interventional > n:
-        raise ConfigError(f"n_interventional ({n_interventional}) counts among the n rows, so it cannot exceed n ({n})")
+        raise ConfigError(f"n_interventional ({n_interventional}) is part of the n rows, so it cannot exceed n ({n})")
     # Values and mask of every dataset; several working arrays of that size while one is sampled.
     d, n, size = int(d), int(n), int(size)
     needed, available = size * (9 * n * d + d * d) + 24 * n * d + 16 * d * d, psutil.virtual_memory().available
@@ -67,7 +67,7 @@ class Domain(Component, ABC):
         return {}
 
     def describe(self) -> list[tuple[str, str]]:
-        """Rows (parameter, readable value); a row without a value is a heading."""
+        """Pairs (parameter, readable value); a pair without a value is a heading."""
         rows = []
         for spec in dataclasses.fields(self):
             value = getattr(self, spec.name)
@@ -103,7 +103,7 @@ class Domain(Component, ABC):
         stream: Stream = Stream.TEST,
         start: int = 0,
     ) -> Batch:
-        """Datasets number start, start + 1, ... of a seed; each depends on its own number only, not on `size`."""
+        """Datasets start, start + 1, ... of a seed. Each depends only on the seed and its index, not on `size`."""
         check_size(d=d, n=n, n_interventional=n_interventional, size=size)
         items = [
             self.draw(generator(seed, stream, start + k), d=d, n=n, n_interventional=n_interventional)
@@ -115,7 +115,7 @@ class Domain(Component, ABC):
 @register
 @dataclass(frozen=True, kw_only=True)
 class ScmDomain(Domain):
-    """Structural causal models: each dataset draws one component of each kind, uniformly."""
+    """Structural causal models. Each dataset samples one component of each kind uniformly."""
 
     graphs: tuple[GraphModel, ...] = param(min_length=1)
     mechanisms: tuple[Mechanism, ...] = param(min_length=1)

@@ -1,6 +1,6 @@
 """The domain `general`: tables with hidden variables, columns of every kind, environments and imperfect measurement.
 
-A dataset first draws its `Style`, then everything else, so that the columns of one table resemble each other.
+A dataset first samples its `Style` and then everything else, so that the columns of one table resemble each other.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from presage.graphs.limits import limit_density, limit_parents
 from presage.graphs.random import GraphModel
 from presage.simulators.categorical import CategoricalMechanism, LogitSampling, ProbabilityTable
 from presage.simulators.columns import ColumnKinds, KindPlan
+from presage.simulators.draws import check_shares
 from presage.simulators.effects import direct_effects
 from presage.simulators.environments import Environments
 from presage.simulators.feedback import Feedback
@@ -42,15 +43,16 @@ from presage.simulators.structure import Structure, choose_hidden, design_variab
 __all__ = ["GeneralDomain", "Style"]
 
 REFERENCE_ROWS = 64
-"""Means and cut points come from at least this many observational rows; those beyond n are dropped."""
+"""Means and cut points are estimated from at least this many observational rows. Extra rows are dropped."""
 
 
 @dataclass
 class Style:
-    """What one dataset has in common: drawn before anything else.
+    """Properties shared by all columns of one dataset, sampled first.
 
-    kinds: of all simulated variables, hidden ones included; n_hidden: of which so many are hidden; batch: one of the
-    hidden variables is a batch; environment: one column is an environment; measured: columns are disturbed.
+    kinds: kinds of all simulated variables, including hidden ones. n_hidden: number of hidden variables. batch: one of
+    the hidden variables is a batch. environment: one column is an environment. measured: columns have measurement
+    errors.
     """
 
     kinds: KindPlan
@@ -65,18 +67,23 @@ class Style:
 @register
 @dataclass(frozen=True, kw_only=True)
 class GeneralDomain(Domain):
-    """Mixture of what tables contain. Shares are probabilities of a dataset unless stated otherwise.
+    """A mixture of many types of tables. Shares are probabilities per dataset unless stated otherwise.
 
-    hidden: some variables are hidden, up to hidden_part of the observed number. prefer_confounders: of those, variables
-    with two or more children are hidden first. batch: of those, a hidden batch acts on several columns.
-    environment: of datasets without interventional rows, one column is an environment.
-    raw: raw scales as in the paper instead of standardized variables (never where all columns are discrete);
-    measured_raw: share of those with disturbed measurement. explained: share of variance that parents explain.
-    mixture: two to four mechanism families in one dataset. own_noise: each variable draws its noise family.
-    multiplicative, heteroscedastic: some or all variables have such noise.
-    graphs: by uniform choice; small_graphs up to `small` variables; discrete_graphs where all columns are discrete.
-    empty: no edges. max_density: share of pairs that may be joined. feedback: cyclic systems at equilibrium.
-    effect_rows: observational rows over which effects are averaged.
+    hidden: share with hidden variables, up to hidden_part times the number of observed variables.
+    prefer_confounders: share of these in which variables with two or more children are hidden first.
+    batch: share of these in which a hidden batch acts on several columns.
+    environment: share of datasets without interventional rows in which one column is an environment.
+    raw: share with raw scales as in the paper instead of standardized variables (never if all columns are discrete).
+    measured_raw: share of these with measurement errors.
+    explained: range of the share of variance that the parents explain.
+    mixture: share with two to four mechanism families in one dataset.
+    own_noise: share in which each variable samples its own noise family.
+    multiplicative, heteroscedastic: share in which some or all variables have such noise.
+    graphs: graph models, chosen uniformly; small_graphs for up to `small` variables, discrete_graphs if all columns are
+    discrete.
+    empty: share of graphs without edges. max_density: largest share of adjacent pairs.
+    feedback: share of cyclic systems at equilibrium.
+    effect_rows: number of observational rows over which effects are averaged.
     """
 
     kinds: ColumnKinds = field(default_factory=ColumnKinds)
@@ -114,12 +121,9 @@ class GeneralDomain(Domain):
     effect_rows: int = 128
 
     def check(self) -> None:
-        for name in (
-            *("hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture", "own_noise"),
-            *("multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty", "feedback"),
-        ):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"GeneralDomain.{name} must lie between 0 and 1, not {getattr(self, name)!r}")
+        check_shares(self, "hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture")
+        check_shares(self, "own_noise", "multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty")
+        check_shares(self, "feedback")
         if not 0.0 < self.explained[0] <= self.explained[1] < 1.0:
             raise ConfigError("GeneralDomain.explained needs 0 < low <= high < 1")
         for components, weights in (("mechanisms", "mechanism_weights"), ("noises", "noise_weights")):
@@ -143,12 +147,12 @@ class GeneralDomain(Domain):
             raise ConfigError("GeneralDomain.effect_rows and .max_discrete_parents must be at least 1")
 
     def strata(self) -> dict[str, Domain]:
-        """The domain with the shares of one stratum forced, by name."""
+        """The domain restricted to each stratum, by name."""
         return {name: self.stratum(name, self) for name in _STRATA}
 
     @classmethod
     def stratum(cls, name: str, base: GeneralDomain | None = None) -> GeneralDomain:
-        """A copy of the domain (the default one unless `base` is given) with the shares of one stratum forced.
+        """A copy of the domain (the default one unless `base` is given) restricted to one stratum.
 
         Interventional rows are requested in `draw`; "interventional" is the stratum to use with them.
 
@@ -165,7 +169,7 @@ class GeneralDomain(Domain):
         return dataclasses.replace(base, **changes)
 
     def style(self, rng: np.random.Generator, *, d: int, n_interventional: int) -> Style:
-        """What all columns of a dataset with d columns have in common."""
+        """Sample the style of a dataset with d columns."""
         hidden, batch, confounders, environment, raw, latent = rng.random(6)
         has_environment = bool(n_interventional == 0 and d >= 3 and environment < self.environment)
         n_hidden = 0
@@ -192,7 +196,7 @@ class GeneralDomain(Domain):
         count = 4 if rng.random() < self.own_noise else 1
         families = tuple(_weighted(rng, self.noises, self.noise_weights) for _ in range(count))
         explained = None if raw else self.explained
-        if explained and rng.random() < 0.6:  # a narrower range: the columns of a table are often alike
+        if explained and rng.random() < 0.6:  # a narrower range, because the columns of a table are often similar
             low, high = sorted(rng.uniform(*explained, 2).tolist())
             explained = (low, high)
         form, share = rng.random(2)
@@ -210,12 +214,12 @@ class GeneralDomain(Domain):
         )
 
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
-        """One dataset: x [n, d], interventions [n, d], graph [d, d], and what this domain adds.
+        """One dataset: x [n, d], interventions [n, d], graph [d, d], kinds, confounded, effects and missing.
 
-        kinds: int8 [d], see `ColumnKind`. confounded: bool [d, d], symmetric: a hidden common cause. effects: float32
-        [d, d], signed standardized direct effects, see `direct_effects`; NaN where there is none. missing: bool [n, d],
-        where x holds 0. The first n - n_interventional rows are observational. graph and confounded are the latent
-        projection.
+        kinds: int8 [d], see `ColumnKind`. confounded: bool [d, d], symmetric; True for a hidden common cause. effects:
+        float32 [d, d], signed standardized direct effects, see `direct_effects`; NaN if undefined. missing: bool
+        [n, d]; x is 0 there. The first n - n_interventional rows are observational. graph and confounded are the
+        latent projection.
         """
         for _ in range(3):  # constant columns are rare, except in tables of few rows
             result = self._draw(rng, d=d, n=n, n_interventional=n_interventional)
@@ -224,7 +228,7 @@ class GeneralDomain(Domain):
         return result
 
     def _draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
-        # Small tables get extra observational rows, which settle constants and effects and are then dropped.
+        # Small tables get extra observational rows to estimate constants and effects. They are dropped afterwards.
         extra = max(0, REFERENCE_ROWS - (n - n_interventional))
         n, fit = n + extra, n + extra - n_interventional
         style = self.style(rng, d=d, n_interventional=n_interventional)
@@ -246,7 +250,7 @@ class GeneralDomain(Domain):
             plan=plan,
             environments=self.environments,
         )
-        # The table lists the observed variables in random order, so that a position says nothing about causes.
+        # Observed variables are listed in random order, so that positions carry no information about causes.
         observed = rng.permutation(np.flatnonzero(~structure.hidden))
         directed, confounded = latent_projection(structure.graph, structure.hidden)
         place = (np.cumsum(~structure.hidden) - 1)[observed]
@@ -282,7 +286,7 @@ class GeneralDomain(Domain):
         observed: np.ndarray,
         fit: int,
     ) -> np.ndarray:
-        """Columns [d, n] of the observed variables, as codes and counts where the model has numbers."""
+        """Columns [d, n] of the observed variables, discretized if the model uses continuous values."""
         columns: np.ndarray = sampled.columns[observed]
         if style.kinds.inside:
             return columns

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
+from presage.graphs import random as graphs
 from presage.graphs.layered import Layered, UniformDensity
-from presage.graphs.random import (
-    ErdosRenyi,
-    Geometric,
-    GraphModel,
-    ScaleFreeIn,
-    ScaleFreeOut,
-    StochasticBlock,
-    WattsStrogatz,
-)
 from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
 from presage.simulators.mechanisms_general import (
     FourierFeatures,
@@ -39,32 +31,32 @@ __all__ = ["DISCRETE_GRAPHS", "GRAPHS", "MECHANISMS", "NOISES", "RAW_MECHANISMS"
 
 EDGES_PER_NODE = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0)
 
-GRAPHS: tuple[GraphModel, ...] = (
-    ErdosRenyi(edges_per_node=EDGES_PER_NODE),
-    ErdosRenyi(edges_per_node=EDGES_PER_NODE),
-    ScaleFreeIn(edges_per_node=(1, 1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
-    ScaleFreeOut(edges_per_node=(1, 1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
-    WattsStrogatz(dimension=(1, 2, 3), rewire=(0.1, 0.3, 0.6)),
-    StochasticBlock(edges_per_node=EDGES_PER_NODE, blocks=(2, 5, 10), damping=(0.05, 0.1, 0.3)),
-    Geometric(radius=(0.08, 0.1, 0.15, 0.2, 0.25)),
+GRAPHS: tuple[graphs.GraphModel, ...] = (
+    graphs.ErdosRenyi(edges_per_node=EDGES_PER_NODE),
+    graphs.ErdosRenyi(edges_per_node=EDGES_PER_NODE),
+    graphs.ScaleFreeIn(edges_per_node=(1, 1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
+    graphs.ScaleFreeOut(edges_per_node=(1, 1, 2, 3, 4), power=(0.5, 1.0, 1.5)),
+    graphs.WattsStrogatz(dimension=(1, 2, 3), rewire=(0.1, 0.3, 0.6)),
+    graphs.StochasticBlock(edges_per_node=EDGES_PER_NODE, blocks=(2, 5, 10), damping=(0.05, 0.1, 0.3)),
+    graphs.Geometric(radius=(0.08, 0.1, 0.15, 0.2, 0.25)),
     Layered(edges_per_node=EDGES_PER_NODE),
     Layered(edges_per_node=EDGES_PER_NODE),
 )
 
-SMALL_GRAPHS: tuple[GraphModel, ...] = (
+SMALL_GRAPHS: tuple[graphs.GraphModel, ...] = (
     UniformDensity(),
     UniformDensity(),
     UniformDensity(),
-    ScaleFreeOut(edges_per_node=(1,)),
+    graphs.ScaleFreeOut(edges_per_node=(1,)),
     Layered(edges_per_node=(0.5, 1.0)),
 )
 
-DISCRETE_GRAPHS: tuple[GraphModel, ...] = (
-    ErdosRenyi(edges_per_node=(0.8, 1.0, 1.3, 1.6, 2.0)),
-    ScaleFreeOut(edges_per_node=(1, 1, 2), power=(0.5, 1.0)),
-    ScaleFreeIn(edges_per_node=(1,), power=(0.5, 1.0)),
+DISCRETE_GRAPHS: tuple[graphs.GraphModel, ...] = (
+    graphs.ErdosRenyi(edges_per_node=(0.8, 1.0, 1.3, 1.6, 2.0)),
+    graphs.ScaleFreeOut(edges_per_node=(1, 1, 2), power=(0.5, 1.0)),
+    graphs.ScaleFreeIn(edges_per_node=(1,), power=(0.5, 1.0)),
     Layered(tiers=(3, 4), edges_per_node=(0.8, 1.2, 1.6)),
-    WattsStrogatz(dimension=(1,), rewire=(0.1, 0.3)),
+    graphs.WattsStrogatz(dimension=(1,), rewire=(0.1, 0.3)),
 )
 
 MECHANISMS: tuple[Mechanism, ...] = (

@@ -1,4 +1,4 @@
-"""Graph models beside those of the paper: tiers, no edges, and a drawn density for few variables."""
+"""Graph models in addition to those of the paper: layered graphs, empty graphs, and sampled density."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Empty(GraphModel):
 @register
 @dataclass(frozen=True, kw_only=True)
 class UniformDensity(GraphModel):
-    """Every pair is joined with one probability, drawn uniformly for each graph.
+    """Every pair is adjacent with one probability, sampled uniformly for each graph.
 
-    For few variables: a number of edges per node would make all of those graphs complete.
+    Meant for few variables, for which a fixed number of edges per node gives complete graphs.
     """
 
     density: tuple[Range, ...] = options((0.05, 0.7))

@@ -1,4 +1,4 @@
-"""Limits on graphs: fewer edges in all, or fewer parents per variable, by dropping edges at random."""
+"""Limits on the density of a graph or on the number of parents, enforced by dropping random edges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["limit_density", "limit_parents"]
 
 
 def limit_density(rng: np.random.Generator, graph: np.ndarray, max_density: float) -> np.ndarray:
-    """Drop edges at random so that the expected share of joined pairs is at most `max_density`; one edge may stay."""
+    """Drop random edges so that the expected share of adjacent pairs is at most `max_density`; one edge may remain."""
     m = len(graph)
     edges, most = int(graph.sum()), max(1.0, max_density * m * (m - 1) / 2)
     return graph if edges <= most else graph * (rng.random((m, m)) < most / edges).astype(graph.dtype)

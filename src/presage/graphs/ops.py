@@ -120,7 +120,7 @@ def relabel(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
 
 
 def break_cycles(rng: np.random.Generator, graph: np.ndarray) -> np.ndarray:
-    """An acyclic copy: self-loops go, then one random edge of each cycle found until none is left."""
+    """An acyclic copy: self-loops are removed, then one random edge of each cycle until none is left."""
     graph = np.array(graph, copy=True)
     np.fill_diagonal(graph, 0)
     while (cycle := _find_cycle(graph)) is not None:
@@ -136,7 +136,7 @@ def _find_cycle(graph: np.ndarray) -> list[int] | None:
     rest = np.flatnonzero(~placed)
     if len(rest) == 0:
         return None
-    # Every variable left has a cause that is left too: walking up must close a circle.
+    # Every remaining variable has a remaining cause, so following causes closes a cycle.
     path: list[int] = []
     seen: dict[int, int] = {}
     j = int(rest[0])
@@ -148,7 +148,7 @@ def _find_cycle(graph: np.ndarray) -> list[int] | None:
 
 
 def project_to_dag(weights: np.ndarray, threshold: float = 0.0) -> np.ndarray:
-    """Greedy maximum-weight acyclic subgraph: edges by falling weight, each kept unless it closes a cycle.
+    """Greedy maximum-weight acyclic subgraph: edges by decreasing weight, each kept unless it closes a cycle.
 
     weights: [d, d], only entries above `threshold` are considered. Returns int8 [d, d]. A heuristic (the exact
     problem is NP-hard); it is exact whenever the edges above the threshold have no cycle.

@@ -1,7 +1,7 @@
 """The paper's transformer: one token per cell of the table, attention over variables and over rows in turn.
 
 Every cell (x, u) becomes a vector of `width`; L layers follow, each attending over the d variables, then over the
-n rows, with a feed-forward part after either. Max-pooling over rows leaves one vector per variable, from which two
+n rows, with a feed-forward layer after each. Max-pooling over rows leaves one vector per variable, from which two
 embeddings per variable and an inner product per ordered pair give the logits. The network is invariant to the order of
 rows and equivariant to the order of variables; n and d may be any numbers of at least 1.
 

@@ -1,12 +1,12 @@
-"""What a network is: (values, masks) -> edge logits.
+"""The interface of networks: (values, masks) -> edge logits.
 
 A network is built from a frozen configuration (written as JSON into every checkpoint) and maps
 
     x [B, n, d] float32 standardized values, u [B, n, d] intervention mask (0/1 or bool),
     missing [B, n, d] mask or None   ->   logits [B, d, d], where sigmoid(logits[b, i, j]) = P(i -> j)
 
-for any n, d >= 1. The order of rows does not matter; permuting variables permutes the logits. A network also knows its
-own facts: which layers are input and output, and how much memory it takes.
+for any n, d >= 1. The order of rows does not matter; permuting variables permutes the logits. A network also
+states which layers are input and output layers, and how much memory it needs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NetConfig(Config):
 
 
 class Prediction(NamedTuple):
-    """What a network predicts for every ordered pair; None where it has no such output."""
+    """Predictions for every ordered pair; None if the network has no such output."""
 
     edge: Tensor
     """Logits of i -> j, [B, d, d]."""
@@ -99,7 +99,7 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def io_layers(self) -> Iterator[nn.Module]:
-        """The layers that read the input and those that write the logits; optimisers treat their matrices apart."""
+        """Input and output layers, whose weights optimisers treat separately."""
 
     def warm_start(self, other: Network) -> None:
         """Take the weights of a network of the same size, or of one this can grow from without changing predictions."""
@@ -149,7 +149,7 @@ _NETWORKS: dict[type[NetConfig], type[Network]] = {}
 
 
 def register_network(config: type[NetConfig], network: type[Network]) -> None:
-    """Make a network and its configuration known."""
+    """Register a network and its configuration."""
     _NETWORKS[register(config)] = network
 
 

@@ -1,8 +1,8 @@
-"""The pair network: learned second moments in, triangle updates of pairs, logits per ordered pair out.
+"""The pair network: learned second moments as input, triangle updates of pairs, one logit per ordered pair.
 
-It keeps one token per ordered pair of variables and reads the n rows through sums only. A million rows cost one
+It has one token per ordered pair of variables, and the n rows enter through sums only. A million rows cost one
 streaming pass per round, the cost of the trunk does not depend on n, and the result does not depend on the chunking.
-Design and trials: docs/how-it-works.md. Shapes: B datasets, n rows, d variables, k pair channels, c cell channels.
+Design: docs/how-it-works.md. Shapes: B datasets, n rows, d variables, k pair channels, c cell channels.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from presage.networks.pair_layers import (
 __all__ = ["PairConfig", "PairNetwork"]
 
 GROWABLE = ("rounds", "blocks", "pair_z_scores", "add_row_scaled_view")
-"""Fields that may be larger than in the network whose weights are taken; what is added starts at zero."""
+"""Fields that may be larger than in the network of a warm start. Additional weights start at zero."""
 VIEW_FIELDS = ("winsorize_sd", "row_clip_sd")
-"""Fields that no weight depends on: they may differ from those of the network whose weights are taken."""
+"""Fields that no weight depends on. They may differ from the network of a warm start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class PairConfig(NetConfig):
     heads: int = param(4, ge=1)
     """Mixtures of other variables' cells in a cell update."""
     expand: int = param(2, ge=1)
-    """Hidden width of the feed-forward parts over the width."""
+    """Hidden width of the feed-forward layers, in multiples of the width."""
     cell_expand: int = param(1, ge=1)
     """The same for the cells."""
     pair_z_scores: bool = False
@@ -190,7 +190,7 @@ class PairNetwork(Network):
         few, many = old.shape[1] - last, new.shape[1] - last
         new[:, :few], new[:, many:] = old[:, :few], old[:, few:]
         state["cell_in.0.weight"] = new
-        self.load_state_dict(state, strict=False)  # further rounds and blocks are missing in it
+        self.load_state_dict(state, strict=False)  # it lacks the additional rounds and blocks
 
     def io_layers(self) -> Iterator[nn.Module]:
         """The layers that read cell and pair features, and the heads."""
@@ -206,7 +206,7 @@ class PairNetwork(Network):
         return 4.0 * (1.2 * (config.outer**2 + config.outer_intervened**2) + 17.0 * config.width)
 
     def activation_bytes(self, n: int, d: int) -> int:
-        """About what autograd keeps of one dataset (measured: benchmarks/train_step.py)."""
+        """Approximate memory of activations of one dataset (measured: benchmarks/train_step.py)."""
         config = self.config
         pair = config.rounds * (
             config.blocks * (8 * config.width + 4 * config.triangle + 3 * config.expand * config.width)

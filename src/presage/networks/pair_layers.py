@@ -38,11 +38,11 @@ def zero_init(layer: nn.Linear) -> nn.Linear:
 
 
 AT_ONCE = 1 << 24
-"""Values that are worked on at once where nothing is differentiated, which bounds memory."""
+"""Number of values processed at once during inference, which bounds memory."""
 
 
 def in_pieces(function: Callable[[Tensor], Tensor], pairs: Tensor) -> Tensor:
-    """`function` over pairs [B, d, d, k], a few rows at a time where nothing is differentiated and d is large."""
+    """Apply `function` to pairs [B, d, d, k], a few rows at a time during inference with large d."""
     if torch.is_grad_enabled() or pairs.numel() <= AT_ONCE:
         return function(pairs)
     rows = max(1, AT_ONCE // (pairs.numel() // pairs.shape[1]))
@@ -68,7 +68,7 @@ class FeedForward(nn.Module):
 
 
 class TriangleBlock(nn.Module):
-    """Updates a pair (i, j) from the pairs (i, m) and (m, j), from (j, i) and from both ends, then a feed-forward."""
+    """Updates a pair (i, j) from the pairs (i, m) and (m, j), (j, i), and i and j; then a feed-forward layer."""
 
     def __init__(self, config: PairConfig) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class TriangleBlock(nn.Module):
     def forward(self, pairs: Tensor) -> Tensor:
         """Update pairs [B, d, d, k]."""
         normed = in_pieces(self.norm, pairs)
-        # What both ends are like on their own: diagonal, row mean and column mean, for i and for j.
+        # Features of the single variables: diagonal, row mean and column mean, for i and for j.
         own = normed.diagonal(dim1=1, dim2=2).transpose(1, 2)  # [B, d, k]
         first, second = self.ends(torch.cat([own, normed.mean(2), normed.mean(1)], dim=-1)).chunk(2, dim=-1)
         pairs = pairs + in_pieces(self.mirror, normed).transpose(1, 2)
@@ -97,21 +97,21 @@ class TriangleBlock(nn.Module):
     def _triangles(self, normed: Tensor) -> Tensor:
         d, k = normed.shape[2:]
         flat = normed.view(-1, k).t()
-        # Channels first: then all sides and what meets in them are matrices where they lie, and nothing is copied.
+        # Channels first: all triangle products are then matrix products without copies.
         parts = 1 if torch.is_grad_enabled() or normed.numel() <= AT_ONCE else TRIANGLES
         twos = (two for sides in self._sides(flat, parts) for two in sides.chunk(TRIANGLES // parts))
         met = torch.cat([_meet(kind, two.view(2, -1, d, d)) for kind, two in enumerate(twos)])
         met = met.view(self.out.in_features, -1)  # [t, B d d]
-        # The norm over channels is one number a pair, so it may follow the projection.
+        # The norm over channels is one number per pair, so it can be applied after the projection.
         length = torch.rsqrt(met.var(0, correction=0) + 1e-5 * d)
         gate = in_pieces(lambda part: torch.sigmoid(self.gate(part)), normed).view(-1, k)
-        weight = self.out.weight - self.out.weight.mean(1, keepdim=True)  # takes the mean over channels away
+        weight = self.out.weight - self.out.weight.mean(1, keepdim=True)  # subtracts the mean over channels
         update = (met.t() @ weight.t()) * length[:, None]
         update += self.out.bias
         return (update * gate).view(normed.shape)
 
     def _sides(self, flat: Tensor, parts: int) -> Iterator[Tensor]:
-        """What each pair shows in triangles, [2 t / parts, B d d]: a few channels at a time where memory counts."""
+        """Triangle features of each pair, [2 t / parts, B d d], a few channels at a time if memory is limited."""
         layers = [
             tensor.chunk(parts) for layer in (self.value, self.open) for tensor in (layer.weight, layer.bias[:, None])
         ]
@@ -190,7 +190,7 @@ class LinearOuterProductMeans(nn.Module):
         return torch.cat([out(piece.transpose(2, 3).flatten(3)) for piece in part.split(step, dim=1)], dim=1)
 
     def zero_init(self) -> None:
-        """Start as if the layer were not there."""
+        """Initialise the output at zero, so that the layer starts as the identity."""
         for out in self.out:
             nn.init.zeros_(cast("nn.Linear", out).weight)
 
@@ -251,7 +251,7 @@ class OuterProductMeans(nn.Module):
         return torch.cat([project(slice(start, start + step)) for start in range(0, d, step)], dim=1)
 
     def zero_init(self) -> None:
-        """Start as if the layer were not there."""
+        """Initialise the output at zero, so that the layer starts as the identity."""
         zero_init(self.out)
 
 
@@ -280,7 +280,7 @@ class CellUpdate(nn.Module):
     def forward(self, cells: Tensor, mixture: Tensor) -> Tensor:
         """Update cells [B, n, d, c]."""
         batch, n, d, c = cells.shape
-        flat = cells.view(-1, c)  # in matrices sums can be added where they lie
+        flat = cells.view(-1, c)  # matrices allow in-place addition
         normed = self.norm(flat)
         values = self.values(normed).view(batch, n, d, self.heads, c // self.heads)
         values = values.permute(0, 3, 2, 1, 4).flatten(3)  # [B, h, d, n c/h]

@@ -1,6 +1,6 @@
-"""Categories that depend on parents: softmax sampling from logits, and conditional probability tables.
+"""Categorical variables: softmax sampling from logits, and conditional probability tables.
 
-The noise is kept (Gumbel noise of each level; one uniform number), so that both are functions of parents and noise.
+The noise (Gumbel noise per level, or one uniform number) is stored, so that values are functions of parents and noise.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["CategoricalMechanism", "LogitSampling", "ParentInfo", "ProbabilityTa
 
 @dataclass
 class ParentInfo:
-    """What a categorical node must know about its parents, as arrays [p].
+    """Properties of the parents of a categorical node, as arrays [p].
 
-    levels: number of codes, 0 for numbers; mean, inverse_sd: of the observational rows.
+    levels: number of codes, 0 for numeric parents. mean, inverse_sd: moments of the observational rows.
     """
 
     levels: list[int]
@@ -36,13 +36,13 @@ class CategoricalMechanism(Component):
     """A distribution over nodes with L levels. Subclasses implement `node` and `noise`."""
 
     def noise(self, rng: np.random.Generator, levels: int, n: int) -> np.ndarray:
-        """What is random about n rows, rows last."""
+        """The noise of n rows; rows are the last axis."""
         raise NotImplementedError
 
     def node(
         self, rng: np.random.Generator, parents: ParentInfo, levels: int, noise: np.ndarray, *, ordered: bool = False
     ) -> Node:
-        """Draw the parameters of one variable; `ordered` levels change gradually with numeric parents."""
+        """Sample the parameters of one variable; `ordered` levels change gradually with numeric parents."""
         raise NotImplementedError
 
 
@@ -77,7 +77,7 @@ class LogitSampling(CategoricalMechanism):
         base = rng.uniform(*self.skew) * rng.standard_normal(levels)
         if p == 0:
             return _LogitNode(base, noise, [], np.zeros(0, dtype=np.intp), None, parents)
-        # Scores of the levels [L]; the order of nominal codes means nothing, so theirs are drawn.
+        # Scores of the levels [L]; nominal levels have no order, so their scores are sampled.
         scores = None
         if ordered:
             scores = np.linspace(-1.5, 1.5, levels)
@@ -172,7 +172,7 @@ class ProbabilityTable(CategoricalMechanism):
                 maps.append(groups)
             else:
                 maps.append(np.sort(rng.uniform(-1.0, 1.0, size - 1)))
-            # Too many configurations even so: the parents beyond the limit pick among the rows in a scrambled order.
+            # Still too many configurations: the remaining parents select among the rows in a scrambled order.
             strides.append(stride if stride < count_limit else 1 + int(rng.random() * (count_limit - 1)))
             stride *= size
         count = min(stride, self.max_configurations)

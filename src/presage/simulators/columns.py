@@ -40,7 +40,7 @@ class ColumnKinds(Component):
     """Shares of datasets whose columns are all continuous, all discrete or (the rest) mixed, and their levels.
 
     inside: share of discrete and mixed datasets in which the children of a variable see its code.
-    few_levels: share of all-discrete datasets with two to four levels mostly, as in networks written by experts.
+    few_levels: share of all-discrete datasets with mostly two to four levels, as in networks designed by experts.
     """
 
     continuous: float = 0.5
@@ -66,7 +66,7 @@ class ColumnKinds(Component):
         if pick < self.continuous:
             return KindPlan(np.zeros(d, dtype=np.int8), np.zeros(d, dtype=np.intp), True)
         discrete = pick < self.continuous + self.discrete
-        # Shares of count, binary, ordinal, nominal: uneven, so that columns of one table resemble each other.
+        # Uneven shares of count, binary, ordinal and nominal columns: the columns of one table resemble each other.
         shares = rng.standard_gamma([0.3, 0.8, 0.6, 0.6])
         few = discrete and rng.random() < self.few_levels
         if discrete:
@@ -82,14 +82,14 @@ class ColumnKinds(Component):
         kinds[u[1] < continuous_share] = CONTINUOUS
         levels = np.zeros(d, dtype=np.intp)
         levels[kinds == BINARY] = 2
-        # The square favours few levels; experts' networks have three or four mostly.
+        # The square favours few levels; networks designed by experts mostly have three or four.
         skewed = u[2] ** 4 if few else u[2] ** 1.5
         for kind, (low, high) in ((ORDINAL, self.ordinal_levels), (NOMINAL, self.nominal_levels)):
             levels = np.where(kinds == kind, low + (skewed * (high - low + 1)).astype(np.intp), levels)
         return KindPlan(kinds, levels, bool(inside < self.inside))
 
     def cuts(self, rng: np.random.Generator, levels: int, *, nominal: bool = False) -> Cuts:
-        """Cut points for a latent variable; the shares of the levels are uneven, none is tiny."""
+        """Cut points for a latent variable; the shares of the levels are uneven, but not tiny."""
         shares = rng.standard_gamma(1.5, levels) + 0.25
         shares /= shares.sum()
         return Cuts(np.cumsum(shares)[:-1], rng.permutation(levels) if nominal else None)

@@ -1,4 +1,4 @@
-"""Random draws shared by mechanisms, noise models and interventions."""
+"""Sampling functions shared by mechanisms, noise models and interventions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from presage.config import Range
+from presage.config import Component, Range
 from presage.errors import ConfigError
 
-__all__ = ["check_range", "log_uniform", "signed_uniform", "uniform"]
+__all__ = ["check_range", "check_shares", "log_uniform", "signed_uniform", "uniform"]
 
 
 def uniform(rng: np.random.Generator, range_: Range, size: int) -> np.ndarray:
@@ -35,3 +35,11 @@ def check_range(low: float, high: float, where: str, least: float = -math.inf) -
     if not (math.isfinite(low) and math.isfinite(high) and least <= low <= high):
         bound = "" if least == -math.inf else f" of at least {least:g}"
         raise ConfigError(f"{where} needs low <= high{bound}, not ({low}, {high})")
+
+
+def check_shares(component: Component, *names: str) -> None:
+    """Raise `ConfigError` unless the named fields lie between 0 and 1."""
+    for name in names:
+        if not 0.0 <= getattr(component, name) <= 1.0:
+            problem = f"must lie between 0 and 1, not {getattr(component, name)!r}"
+            raise ConfigError(f"{type(component).__name__}.{name} {problem}")

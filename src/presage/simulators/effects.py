@@ -1,4 +1,4 @@
-"""Signed standardized direct effects by finite differences with the noise kept."""
+"""Signed standardized direct effects by finite differences with fixed noise."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def direct_effects(
     nominal: np.ndarray,
     sd: np.ndarray,
 ) -> np.ndarray:
-    """Effects [m, m]: mean change of j, in its deviations, when i rises by one of its own and hidden mediators follow.
+    """Effects [m, m]: mean change of j, in standard deviations of j, if i increases by one standard deviation of i.
 
-    All other observed variables keep their values, and the noise is kept. Numbers rise by one deviation; codes move by
-    one level, and the change is multiplied by the deviation. NaN where there is no edge of the latent projection, and
-    where i or j is nominal (bool [m]) or hidden. rows: observational rows to average over. nodes: None for variables
-    that nothing causes and that were not simulated by a node.
+    Hidden mediators follow; all other observed variables and the noise are fixed. Numeric values increase by one
+    standard deviation; codes increase by one level, and the change is multiplied by the standard deviation. The effect
+    is NaN if the latent projection has no edge, or if i or j is nominal (bool [m]) or hidden. rows: observational rows
+    to average over. nodes: None for root variables that were not simulated by a node.
     """
     m, k = len(graph), len(rows)
     reach = hidden_reach(graph, hidden)
@@ -39,7 +39,7 @@ def direct_effects(
     source = ~hidden & ~nominal
     relevant = reach & source[:, None]
     relevant[:, nominal & ~hidden] = False
-    # A source's two states. Numbers start from the rows as they are, so that only one state must be evaluated.
+    # The two states of a source. Numeric sources start from the observed rows, so only one state is evaluated.
     high: dict[int, np.ndarray] = {}
     low: dict[int, np.ndarray] = {}
     for i in np.flatnonzero(relevant.any(axis=1)).tolist():

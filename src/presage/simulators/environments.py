@@ -17,7 +17,7 @@ __all__ = ["EnvironmentPlan", "Environments"]
 
 @dataclass
 class EnvironmentPlan:
-    """codes: [n], the environment of each row; changed: for each variable, the codes in which it differs."""
+    """Environments of the rows. codes: [n]; changed: for each variable, the codes in which its mechanism differs."""
 
     codes: np.ndarray
     changed: dict[int, list[int]]
@@ -26,9 +26,9 @@ class EnvironmentPlan:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Environments(Component):
-    """Two to six groups of rows; in each but one, one to three mechanisms are changed.
+    """Two to six groups of rows; in each group except one, one to three mechanisms are changed.
 
-    shift: in deviations of the variable; factor: of the variable or its noise (or one over it).
+    shift: in standard deviations of the variable. factor: of the variable or of its noise, or its inverse.
     """
 
     groups: tuple[int, int] = (2, 6)
@@ -43,12 +43,12 @@ class Environments(Component):
             raise ConfigError("Environments needs 0 <= shift low <= high and 1 <= factor low <= high")
 
     def plan(self, rng: np.random.Generator, candidates: np.ndarray, n: int) -> EnvironmentPlan:
-        """Environments of n rows, and which of the variables `candidates` change in which of them."""
+        """Sample environments of n rows, and which of the variables `candidates` change in which environment."""
         low, high = self.groups
         groups = low + int(rng.random() * (high - low + 1))
         shares = rng.standard_gamma(2.0, groups) + 0.3
         codes = np.searchsorted(np.cumsum(shares / shares.sum())[:-1], rng.random(n), side="right")
-        reference = int(rng.random() * groups)  # which code is the unchanged one says nothing
+        reference = int(rng.random() * groups)  # the code of the unchanged group is random
         changed: dict[int, list[int]] = {}
         low, high = self.changes
         for code in range(groups):

@@ -18,7 +18,7 @@ __all__ = ["Equilibrium", "Feedback", "close_cycles", "equilibrium"]
 
 @dataclass
 class Equilibrium:
-    """columns: [m, n], values at equilibrium; weights: [m, m], row acts on column; effects: [m, m], NaN off edges."""
+    """A cyclic system at equilibrium. columns: [m, n]; weights: [m, m]; effects: [m, m], NaN off edges."""
 
     columns: np.ndarray
     weights: np.ndarray
@@ -69,9 +69,9 @@ def equilibrium(
 class Feedback(Component):
     """Cyclic systems of continuous variables without hidden ones.
 
-    weights: signed, divided by the root of the number of parents. radius: the spectral radius of the absolute weights
-    is at most a number drawn from this range, so that equilibria exist. back_edges: share of edges added that close
-    cycles, at least one. saturating: share of datasets in which variables act through tanh.
+    weights: signed, divided by the square root of the number of parents. radius: range of the upper bound on the
+    spectral radius of the absolute weights, which ensures that equilibria exist. back_edges: share of added edges that
+    close cycles, at least one. saturating: share of datasets in which variables act through tanh.
     """
 
     weights: Range = (0.4, 1.5)
@@ -89,7 +89,7 @@ class Feedback(Component):
             raise ConfigError("Feedback.radius must lie below 1 and Feedback.saturating between 0 and 1")
 
     def graph(self, rng: np.random.Generator, dag: np.ndarray) -> np.ndarray:
-        """The acyclic graph with edges added that close cycles."""
+        """Add edges that close cycles to an acyclic graph."""
         return close_cycles(rng, dag, max(1, round(rng.uniform(*self.back_edges) * int(dag.sum()))))
 
     def sample(

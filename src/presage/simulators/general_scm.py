@@ -1,4 +1,4 @@
-"""Ancestral sampling of structural causal models with variables of every kind, as nodes that can be evaluated again."""
+"""Ancestral sampling of structural causal models with variables of every kind, as nodes that can be re-evaluated."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NOMINAL = (int(ColumnKind.NOMINAL), int(ColumnKind.ENVIRONMENT))
 
 @dataclass
 class MechanismStyle:
-    """What the mechanisms of one dataset have in common.
+    """Properties shared by the mechanisms of one dataset.
 
-    mechanisms: with options resolved; each variable draws one. families: one noise family, or several of which each
-    variable draws one. explained: range of the share of explained variance; None means raw scales, with noise scaled
-    by `noise_scale`. multiplicative, heteroscedastic: probabilities of a variable with parents. latent_share: of
-    binary and ordinal variables cut from a latent number instead of drawn from a `categorical` mechanism.
+    mechanisms: with options resolved; each variable samples one. families: one noise family, or several of which each
+    variable samples one. explained: range of the share of explained variance; None means raw scales, with noise scaled
+    by `noise_scale`. multiplicative, heteroscedastic: probabilities for a variable with parents. latent_share: share of
+    binary and ordinal variables that are discretized latent numbers instead of samples of a `categorical` mechanism.
     """
 
     mechanisms: tuple[Mechanism, ...]
@@ -46,7 +46,7 @@ class MechanismStyle:
 
 @dataclass
 class Sampled:
-    """columns: [m, rows]; nodes, parents, order: to evaluate again; mean, sd: [m] of the observational rows."""
+    """Sampled variables. columns: [m, rows]; nodes, parents, order: for re-evaluation; mean, sd: [m], observational."""
 
     columns: np.ndarray
     nodes: list[Node | None]
@@ -69,7 +69,7 @@ def sample_general(
     plan: InterventionPlan,
     environments: Environments,
 ) -> Sampled:
-    """Sample n rows, of which the first `fit` are observational and settle all constants. plan: masks [n, m]."""
+    """Sample n rows. The first `fit` are observational and determine all constants. plan: masks [n, m]."""
     graph, m = structure.graph, len(structure.graph)
     order = topological_order(graph).tolist()
     effects, causes = np.nonzero(graph.T)
@@ -108,7 +108,7 @@ def sample_general(
 
 
 class _NodeMaker:
-    """Draws nodes one by one in causal order."""
+    """Samples nodes one by one in causal order."""
 
     def __init__(
         self,
@@ -126,13 +126,13 @@ class _NodeMaker:
         m = len(structure.graph)
         one_family = len(style.families) == 1
         self.noise = style.families[0].standard(rng, (m, n)) if one_family else None
-        # Numbers are standardized already, or used on their raw scale; codes and counts are standardized when read.
+        # Numeric values are already standardized or used on their raw scale; codes and counts are standardized here.
         self.read_scaled = np.array([kind != 0 and kind not in NOMINAL for kind in structure.kinds.tolist()])
         self.read_nominal = np.isin(structure.kinds, NOMINAL)
         self.any_discrete = bool(structure.kinds.any())
 
     def sample(self, j: int, values: np.ndarray, rows: slice, fit: int) -> np.ndarray:
-        """Draw a node for variable j, keep it, and return the values of all rows."""
+        """Sample a node for variable j, store it, and return the values of all rows."""
         kind, levels = int(self.structure.kinds[j]), self.structure.levels[j]
         latent = kind == ColumnKind.BINARY or kind == ColumnKind.ORDINAL
         categorical = kind in NOMINAL or (latent and self.rng.random() >= self.style.latent_share)

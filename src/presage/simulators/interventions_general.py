@@ -10,19 +10,19 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.draws import signed_uniform
+from presage.simulators.draws import check_shares, signed_uniform
 from presage.simulators.interventions import assign_targets
 
 __all__ = ["MODES", "InterventionPlan", "MixedInterventions"]
 
 MODES = ("constant", "random", "off_range", "shift", "scale", "held")
-"""Set to one value; set to a value of its own in each row; set far from usual values; value added; value multiplied;
-drawn towards a value. The last three are soft."""
+"""Constant value; different value in each row; value far outside the usual range; shift; scaling; value pulled
+towards a constant. The last three are soft interventions."""
 
 
 @dataclass
 class InterventionPlan:
-    """Who is intervened on. done, labels: bool [n, m], what happened and what the table says; modes: of each target."""
+    """Targets of each row. done, labels: bool [n, m], true and recorded targets; modes: mode of each target."""
 
     done: np.ndarray
     labels: np.ndarray
@@ -32,12 +32,14 @@ class InterventionPlan:
 @register
 @dataclass(frozen=True, kw_only=True)
 class MixedInterventions(Component):
-    """Interventions whose kind is drawn for each dataset, sometimes for each target.
+    """Interventions whose mode is sampled for each dataset, or for each target.
 
-    share: of the variables that are targets. soft: share of soft interventions. own_mode: share of datasets in which
-    each target has a mode of its own. two_targets: share of datasets in which some rows have two targets.
-    mislabelled: share of datasets in which some rows name a wrong target; mislabelled_rows: share of those rows.
-    strength: of shifts and values set, in deviations; off_range: the same far from usual values.
+    share: share of variables that are targets. soft: share of soft interventions.
+    own_mode: share of datasets in which each target has its own mode.
+    two_targets: share of datasets in which some rows have two targets.
+    mislabelled: share of datasets in which some rows have a wrong label. mislabelled_rows: share of these rows.
+    strength: size of shifts and values, in standard deviations. off_range: the same for values far outside the usual
+    range.
     """
 
     share: Range = (0.1, 1.0)
@@ -50,9 +52,7 @@ class MixedInterventions(Component):
     off_range: Range = (3.0, 6.0)
 
     def check(self) -> None:
-        for name in ("soft", "own_mode", "two_targets", "mislabelled"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"MixedInterventions.{name} must lie between 0 and 1")
+        check_shares(self, "soft", "own_mode", "two_targets", "mislabelled")
         for name in ("share", "mislabelled_rows"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high <= 1.0:
@@ -102,7 +102,7 @@ class MixedInterventions(Component):
     ) -> np.ndarray:
         """New values of one target in the rows where it is intervened on.
 
-        values: [k], what the variable would have been; mean, sd: of its observational values.
+        values: [k], the values without intervention. mean, sd: moments of the observational values.
         """
         if levels:
             return self._level(rng, values, mode, levels)
@@ -132,5 +132,5 @@ class MixedInterventions(Component):
         level = float(int(rng.random() * levels))
         if mode in ("constant", "off_range"):
             return np.full(n, level)
-        # Soft: some rows take the level, the others follow their parents.
+        # Soft: some rows take the level, the others depend on their parents.
         return np.where(rng.random(n) < rng.uniform(0.3, 0.9), level, values)

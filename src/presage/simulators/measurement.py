@@ -9,7 +9,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.draws import log_uniform
+from presage.simulators.draws import check_shares, log_uniform
 
 __all__ = ["DISTORTIONS", "Measurement", "distort", "round_significant"]
 
@@ -55,10 +55,10 @@ def round_significant(values: np.ndarray, digits: int) -> np.ndarray:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Measurement(Component):
-    """Shares of datasets in which columns are disturbed in some way, and by how much.
+    """Shares of datasets with each type of measurement error, and ranges of its size.
 
-    Numbers are standardized, disturbed, then given units and rounded; codes and counts can only lack cells (counts
-    also have outliers and extra zeros). `clean` is the share of datasets measured as they are.
+    Continuous columns are standardized, distorted, then given units and rounded. Discrete columns have missing cells
+    only; counts also have outliers and extra zeros. `clean` is the share of datasets without measurement errors.
     """
 
     clean: float = 0.2
@@ -75,9 +75,7 @@ class Measurement(Component):
     digits: tuple[int, int] = (1, 4)
 
     def check(self) -> None:
-        for name in ("clean", "rounding", "distortion", "noise", "outliers", "missing", "zeros", "censoring"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"Measurement.{name} is a share between 0 and 1")
+        check_shares(self, "clean", "rounding", "distortion", "noise", "outliers", "missing", "zeros", "censoring")
         for name in ("noise_level", "outlier_share", "missing_share"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high:
@@ -146,7 +144,7 @@ class Measurement(Component):
     def _round(self, rng: np.random.Generator, x: np.ndarray) -> None:
         """Give every column units, then round it to significant digits or to decimals, never to a constant."""
         low, high = self.digits
-        digits = low + int(rng.random(2).mean() * (high - low + 1))  # the middle of the range most often
+        digits = low + int(rng.random(2).mean() * (high - low + 1))  # mostly the middle of the range
         numbers = rng.random((2, len(x)))
         unit = 10.0 ** (6.0 * numbers[0] - 3.0)
         # Many columns are positive and far from zero (heights, pressures); others are centred.
@@ -166,7 +164,7 @@ class Measurement(Component):
         affected = (rng.random(d) < (1.0 if rng.random() < 0.5 else rng.random())) & (kinds != ColumnKind.ENVIRONMENT)
         mask: np.ndarray = (rng.random((d, n)) < share) & affected[:, None]
         if d > 1 and rng.random() < 0.4:
-            # Depending on another column: cells are missing where it is high (or low).
+            # Missing at random given another column: cells are missing where it is high (or low).
             for j in np.flatnonzero(affected).tolist():
                 other = columns[(j + 1 + int(rng.random() * (d - 1))) % d]
                 sd = other.std()
@@ -174,7 +172,7 @@ class Measurement(Component):
                     slope = 1.5 if rng.random() < 0.5 else -1.5
                     odds = np.exp(np.clip(slope * (other - other.mean()) / sd, -4.0, 4.0))
                     mask[j] = rng.random(n) < np.minimum(share * odds, 0.8)
-        # Two observed cells are the least that says anything about a column.
+        # A column keeps at least two observed cells.
         mask[(~mask).sum(axis=1) < 2] = False
         return mask
 
@@ -195,7 +193,7 @@ def _censor(rng: np.random.Generator, x: np.ndarray) -> None:
 
 
 def _zero_inflate(rng: np.random.Generator, x: np.ndarray) -> None:
-    """Positive columns with zeros: below a limit (no amount at all), or at random cells (not recorded)."""
+    """Shift columns to positive values and set some to zero: all below a limit, or random cells."""
     below = rng.random() < 0.5
     for k in np.flatnonzero(rng.random(len(x)) < rng.uniform(0.2, 1.0)).tolist():
         share = rng.uniform(0.1, 0.6)

@@ -1,7 +1,7 @@
-"""Mechanisms for standardized parents: outputs of roughly unit scale, parameters drawn for each variable.
+"""Mechanisms for standardized parents: outputs of roughly unit scale, parameters sampled for each variable.
 
-Every parent acts on the output of every mechanism here, so that an edge of the graph is an edge of the data. Inputs
-of mechanisms that grow quickly are clipped, which keeps heavy tails and off-range interventions finite.
+The output of every mechanism depends on every parent, so each edge of the graph is visible in the data. Inputs of
+mechanisms that grow quickly are clipped, so that heavy tails and off-range interventions give finite values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def constant_zero(parents: np.ndarray) -> np.ndarray:
 @register
 @dataclass(frozen=True, kw_only=True)
 class WeightedSum(Mechanism):
-    """Linear, with signed weights U±(low, high) divided by the root of the number of parents."""
+    """Linear functions with signed weights U±(low, high), divided by the square root of the number of parents."""
 
     weights: Range = (0.3, 1.5)
 
@@ -58,10 +58,10 @@ class WeightedSum(Mechanism):
 @register
 @dataclass(frozen=True, kw_only=True)
 class FourierFeatures(Mechanism):
-    """Draws from a Gaussian process by random Fourier features, with a log-uniform length scale per variable.
+    """Samples of a Gaussian process by random Fourier features, with a log-uniform length scale per variable.
 
-    The length scale refers to one standardized parent; it grows with the root of the number of parents, as distances
-    do. Each parent's own length scale varies around it by `spread` (in units of the logarithm).
+    The length scale refers to one standardized parent. It grows with the square root of the number of parents, as
+    distances do. The length scale of each parent varies around it by `spread` (standard deviation of the logarithm).
     """
 
     length_scale: Range = (0.7, 10.0)
@@ -182,7 +182,7 @@ def _increasing(shape: int, x: np.ndarray, sharp: float) -> np.ndarray:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Polynomial(Mechanism):
-    """Linear terms, squares and products of pairs of parents; inputs are clipped at six deviations."""
+    """Linear terms, squares and products of pairs of parents; inputs are clipped at six standard deviations."""
 
     linear: float = 0.7
     squares: float = 0.5
@@ -197,7 +197,7 @@ class Polynomial(Mechanism):
             return constant_zero
         p = n_parents
         normal = rng.standard_normal((3, p))
-        partner = np.roll(np.arange(p), 1)  # each parent meets its neighbour; the parents' order is random
+        partner = np.roll(np.arange(p), 1)  # products of neighbouring parents; their order is random
         linear = self.linear * normal[0] / math.sqrt(p)
         squares = self.squares * normal[1] / math.sqrt(p)
         products = (self.products if p > 1 else 0.0) * normal[2] / math.sqrt(p)

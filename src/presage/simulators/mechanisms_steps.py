@@ -35,7 +35,7 @@ class Thresholds(Mechanism):
 class SoftTree(Mechanism):
     """Oblivious trees: every level splits all rows on one parent; every parent has a split in one of the trees.
 
-    `softness` above 0 replaces steps by sigmoids of that width in half of the draws.
+    `softness` above 0 replaces steps by sigmoids of that width in half of the samples.
     """
 
     depth: int = 3

@@ -1,7 +1,7 @@
-"""Structural assignments of single variables that can be evaluated again with other parents and the same noise.
+"""Structural assignments of single variables that can be re-evaluated with other parents and the same noise.
 
-A node is fitted and evaluated once while a dataset is sampled (`fit` first rows are observational and settle means,
-deviations and cut points) and again, with changed parents, when effects are computed.
+A node is fitted and evaluated once when a dataset is sampled. The first `fit` rows are observational and determine
+means, standard deviations and cut points. Effects are computed by evaluating the node again with changed parents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Node(Protocol):
     """A structural assignment: values of the parents [p, k] in the given rows -> values [k]."""
 
     def evaluate(self, values: np.ndarray, rows: Rows, fit: int = 0) -> np.ndarray:
-        """Values with the noise of `rows`; with `fit` > 0, first settle constants on the first `fit` rows."""
+        """Values with the noise of `rows`; with `fit` > 0, first estimate constants from the first `fit` rows."""
         ...
 
 
@@ -39,9 +39,9 @@ def moments(values: np.ndarray) -> tuple[float, float]:
 
 @dataclass
 class Encoding:
-    """How a child reads its parents: nominal parents through a value per level, the others shifted and scaled.
+    """Encoding of parents: a value per level for nominal parents; the others are shifted and scaled.
 
-    loc, inverse: [p, 1], or None where all parents are read as they are; tables: (position, value of each level).
+    loc, inverse: [p, 1], or None if no parent is shifted or scaled. tables: (position, value of each level).
     """
 
     loc: np.ndarray | None
@@ -73,7 +73,7 @@ class Change:
 
 
 class NumericNode:
-    """Noise joined to a function of the parents, optionally standardized and then turned into codes or counts.
+    """A function of the parents with noise, optionally standardized and then discretized to codes or counts.
 
     explained: share of the variance that the parents explain (standardized nodes). scale: scale of the noise (raw
     nodes, where the function's output is used as it is). form: "additive", "multiplicative" or "heteroscedastic".
@@ -212,9 +212,9 @@ class Counts:
 
 
 def poisson_quantile(rate: np.ndarray, normal: np.ndarray, invert_below: float = 8.0) -> np.ndarray:
-    """Poisson counts that rise with the rate for the same standard normal noise, as draws of a generator would not.
+    """Poisson counts that increase with the rate for the same standard normal noise, unlike those of a generator.
 
-    Small rates invert the distribution function, at a uniform number that is right to 2e-4 (a cubic logistic
+    Small rates invert the distribution function, at a uniform number that is accurate to 2e-4 (a cubic logistic
     approximation of the normal distribution function); larger rates use the square root transformation.
     """
     root = np.sqrt(rate) + 0.5 * normal

@@ -1,6 +1,6 @@
-"""Families of noise, standardized: mean about 0 and variance about 1 (Cauchy: quartiles of the normal distribution).
+"""Families of standardized noise: mean about 0, variance about 1 (Cauchy: quartiles of the normal distribution).
 
-How noise enters a variable (added, as a factor, with a scale that depends on a parent) is `NoiseForm`.
+`presage.simulators.nodes` adds the noise to a variable, multiplies by it, or scales it by a function of a parent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NoiseFamily(Component, ABC):
 
     @abstractmethod
     def standard(self, rng: np.random.Generator, size: Shape) -> np.ndarray:
-        """Draw parameters of the family once (a sign, degrees of freedom, ...), then standardized noise."""
+        """Sample the parameters of the family (a sign, degrees of freedom, ...), then standardized noise."""
 
 
 def _sign(rng: np.random.Generator) -> float:
@@ -110,7 +110,7 @@ class ExponentialNoise(NoiseFamily):
 @register
 @dataclass(frozen=True, kw_only=True)
 class LogNormalNoise(NoiseFamily):
-    """Log-normal with a drawn deviation of its logarithm, skewed to the right."""
+    """Log-normal with a sampled standard deviation of the logarithm, skewed to the right."""
 
     sigma: Range = (0.3, 1.0)
 
@@ -128,7 +128,7 @@ class LogNormalNoise(NoiseFamily):
 @register
 @dataclass(frozen=True, kw_only=True)
 class MixtureNoise(NoiseFamily):
-    """Two normal components: apart (bimodal) or of one centre and different widths (contaminated)."""
+    """Two normal components: with different means (bimodal) or different variances (contaminated)."""
 
     gap: Range = (1.5, 5.0)
     width: Range = (2.0, 6.0)
@@ -155,7 +155,7 @@ class MixtureNoise(NoiseFamily):
 @register
 @dataclass(frozen=True, kw_only=True)
 class CauchyNoise(NoiseFamily):
-    """Cauchy with the quartiles of the normal distribution, cut at `limit` so that deviations exist."""
+    """Cauchy with the quartiles of the normal distribution, truncated at `limit` so that the variance exists."""
 
     limit: float = 100.0
 

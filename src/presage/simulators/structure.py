@@ -1,4 +1,4 @@
-"""Which variables a dataset has: graph, kinds, hidden ones, a batch, an environment."""
+"""Variables of a dataset: graph, kinds, hidden variables, batch and environment."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Structure:
 def choose_hidden(
     rng: np.random.Generator, graph: np.ndarray, count: int, *, prefer_confounders: bool = False
 ) -> np.ndarray:
-    """Hidden variables bool [m]: `count` of them, those with two or more children first if preferred."""
+    """Choose `count` hidden variables: bool [m]. prefer_confounders: those with two or more children first."""
     hidden = np.zeros(len(graph), dtype=bool)
     score = rng.random(len(graph))
     if prefer_confounders:
@@ -54,7 +54,7 @@ def design_variables(
     environments: Environments | None = None,
     n: int = 0,
 ) -> Structure:
-    """Variables 0..m-1 of the graph with their kinds, then a hidden batch and an environment of n rows if asked for.
+    """Variables 0..m-1 of the graph with their kinds, followed by a hidden batch and an environment of n rows.
 
     A batch is a hidden nominal variable without causes that acts on two to about a third of the variables.
     """

@@ -17,7 +17,7 @@ from torch.optim.optimizer import Optimizer, ParamsT
 
 from presage.errors import ConfigError
 
-__all__ = ["Lamb", "square_root_scaled"]
+__all__ = ["Lamb", "evaluate_closure", "square_root_scaled"]
 
 
 def square_root_scaled(base_lr: float, batch: int) -> float:
@@ -56,10 +56,7 @@ class Lamb(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of every parameter that has a gradient; returns what the closure returns."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = evaluate_closure(closure)
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
@@ -85,3 +82,11 @@ class Lamb(Optimizer):
         # Zero weights must be able to leave zero, and a zero step must not divide by itself.
         ratio = torch.where((size > 0) & (length > 0), size / length, torch.ones_like(size))
         weight.sub_(step * (group["lr"] * ratio))
+
+
+def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
+    """What the closure of an optimiser step returns, with gradients enabled; None without a closure."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from presage.errors import ConfigError
+from presage.training.lamb import evaluate_closure
 
 __all__ = ["Muon", "orthogonalise"]
 
@@ -47,10 +48,7 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every matrix that has a gradient."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        loss = evaluate_closure(closure)
         for group in self.param_groups:
             alike: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = defaultdict(list)
             for p in group["params"]:

@@ -127,6 +127,8 @@ class Baseline:
     point_estimate: bool = True
     seeded: bool = False
     """Whether two seeds give two answers."""
+    trivial: bool = False
+    """Whether it needs no causal reasoning: tables show it apart and never mark it as the best."""
 
     def settings(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The defaults with changes; an unknown setting is refused by name."""

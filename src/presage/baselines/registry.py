@@ -8,7 +8,7 @@ from presage.errors import ConfigError
 __all__ = ["BASELINES", "get_baseline"]
 
 _ALL = (
-    Baseline(name="empty", title="Empty", entry="trivial:empty", reference="no edges"),
+    Baseline(name="empty", title="Empty", entry="trivial:empty", reference="no edges", trivial=True),
     Baseline(
         name="random",
         title="Random",
@@ -16,6 +16,7 @@ _ALL = (
         reference="a random acyclic graph",
         defaults={"edges_per_node": 2.0},
         seeded=True,
+        trivial=True,
     ),
     Baseline(
         name="var-sort",
@@ -23,6 +24,7 @@ _ALL = (
         entry="trivial:variance_sort",
         reference="Reisach, Seiler, Weichwald (2021), Beware of the simulated DAG",
         seeded=True,
+        trivial=True,
     ),
     Baseline(
         name="r2-sort",
@@ -30,6 +32,7 @@ _ALL = (
         entry="trivial:r2_sort",
         reference="Reisach et al. (2023), A scale-invariant sorting criterion to find a causal order",
         seeded=True,
+        trivial=True,
     ),
     Baseline(
         name="ges",

@@ -41,6 +41,7 @@ class Store:
             "scores": list(outcome.scores),
             "seconds": outcome.seconds,
             "cpu_seconds": outcome.cpu_seconds,
+            "peak_memory": outcome.peak_memory,
             "note": outcome.note,
             "message": outcome.message,
             **beside,

@@ -85,8 +85,9 @@ def _benchmark(suffix: str, d: int) -> tuple[Setting, ...]:
     )
 
 
-_POINT = (*(name for name, item in BASELINES.items() if item.point_estimate), "presage")
-_ALL = (*(name for name in BASELINES if name != "presage"), "presage")
+_GENERAL = {name: item for name, item in BASELINES.items() if not item.specialised}
+_POINT = (*(name for name, item in _GENERAL.items() if item.point_estimate), "presage")
+_ALL = (*(name for name in _GENERAL if name != "presage"), "presage")
 _NOT_BOOTSTRAPPED = ("empty", "random")  # resampling rows says nothing about them
 _PROBABLE = tuple(name for name in _ALL if name not in _NOT_BOOTSTRAPPED)
 _SHIFTS = (

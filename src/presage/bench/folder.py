@@ -82,8 +82,8 @@ def folder_tables(experiment: Experiment, frame: pd.DataFrame) -> str:
         note for label in row_labels(frame) for note in failures(method_title(label), "", frame[frame["row"] == label])
     ]
     blocks = [_block(frame, groups, metric) for metric in experiment.metrics]
-    table = Table(title=experiment.title, blocks=blocks, notes=tuple(notes), against_paper=False)
-    return "\n".join([_groups(frame, groups), markdown(table)])
+    table = Table(title="Scores by group", blocks=blocks, notes=tuple(notes), against_paper=False)
+    return "\n".join([f"### {experiment.title}\n", _groups(frame, groups), markdown(table)])
 
 
 def _groups(frame: pd.DataFrame, groups: list[str]) -> str:

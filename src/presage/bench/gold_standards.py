@@ -8,7 +8,7 @@ missing [n, d] of 0/1, names [d], kind ("real" or "counts"), levels [d] (number 
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def _dataset(arrays: dict[str, np.ndarray]) -> Dataset:
         optional["names"] = tuple(np.ravel(arrays["names"]))
     if "kind" in arrays:
         optional["kind"] = str(arrays["kind"])
-    if "levels" in arrays and "column_kinds" in {field.name for field in fields(Dataset)}:
+    if "levels" in arrays:
         optional["column_kinds"] = _column_kinds(arrays["levels"], arrays["x"])
     data = Dataset(
         x=arrays["x"],

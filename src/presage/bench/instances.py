@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ def _draw(setting: Setting, seed: int, stream: int, number: int) -> Dataset:
         data = load_sachs()
         if setting.section == "interventional":
             return data
-        return Dataset(x=data.x, names=data.names, graph=data.graph)  # all rows, without their targets
+        return replace(data, interventions=None)  # type: ignore[arg-type]  # all rows, without their targets
     from presage.domain.catalog import get_domain
 
     batch = get_domain(setting.domain).sample(
@@ -70,7 +71,7 @@ def _key(setting: Setting, seed: int, stream: int, number: int) -> str:
     except (PresageError, OSError):
         return hashlib.sha256(repr((setting, seed, stream, number)).encode()).hexdigest()
     digest = hashlib.sha256(repr((data.x.shape, data.kind, data.names)).encode())
-    for part in (data.x, data.interventions, np.asarray(data.graph)):
+    for part in (data.x, data.interventions, np.asarray(data.graph), data.column_kinds):
         digest.update(np.ascontiguousarray(part).tobytes())
     if data.missing.any():
         digest.update(data.missing.tobytes())

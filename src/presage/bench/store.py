@@ -46,6 +46,7 @@ class Store:
             "message": outcome.message,
             **beside,
         }
-        parts: dict[str, Any] = {} if outcome.matrices is None else {"matrices": outcome.matrices}
+        arrays = {"matrices": outcome.matrices, "confounded": outcome.confounded}
+        parts: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
         with atomic_write(self._path(key)) as file:
             np.savez_compressed(file, meta=np.array(json.dumps(meta)), **parts)

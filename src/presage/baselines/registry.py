@@ -46,7 +46,7 @@ _ALL = (
         title="LiNGAM",
         entry="ica_lingam:lingam",
         reference="Shimizu et al. (2006), A linear non-Gaussian acyclic model for causal discovery",
-        defaults={"threshold": 0.0},
+        defaults={"threshold": 0.0, "pruning": "blocks"},
         seeded=True,
     ),
     Baseline(
@@ -115,7 +115,7 @@ _ALL = (
         title="DAG-GNN",
         entry="dag_gnn:dag_gnn",
         reference="Yu et al. (2019), DAG-GNN: DAG structure learning with graph neural networks",
-        defaults={"threshold": 0.3, "hidden": 16, "steps": 6000, "standardize": True, "holdout": False},
+        defaults={"threshold": 0.3, "hidden": 16, "steps": 4000, "standardize": True, "holdout": False},
         grid={"threshold": (0.1, 0.2, 0.3), "hidden": (16, 64)},
         selection="likelihood",
         seeded=True,

@@ -23,7 +23,7 @@ from presage.graphs.ops import project_to_dag
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["BATCH", "RATE", "AcyclicityPenalty", "cycles", "dcdi", "gran_dag"]
+__all__ = ["RATE", "AcyclicityPenalty", "cycles", "dcdi", "gran_dag"]
 
 BATCH = 128
 RATE = 3e-3
@@ -90,7 +90,7 @@ class _Densities:
 
 
 def cycles(edges: torch.Tensor) -> torch.Tensor:
-    """Zero exactly for an acyclic matrix [d, d] of weights of at least 0: log of the mean diagonal of (1 + edges / d)^d.
+    """Zero exactly for an acyclic matrix [d, d] of numbers >= 0: log of the mean diagonal of (1 + edges / d)^d.
 
     The logarithm keeps dense matrices, where the power is huge, on the scale of sparse ones. On a graph without cycles
     the gradient vanishes for every edge that closes none, so that the constraint leaves a found graph alone.
@@ -103,12 +103,15 @@ def cycles(edges: torch.Tensor) -> torch.Tensor:
 
 
 class AcyclicityPenalty:
-    """The augmented Lagrangian of `cycles(edges) = 0` over a number of steps; nothing is asked for at first."""
+    """The augmented Lagrangian of `cycles(edges) = 0`.
 
-    def __init__(self, steps: int) -> None:
-        self.warm = int(WARM_UP * steps)
+    In a first share `warm_up` of the steps nothing is asked for. penalty: factor of the quadratic term after that.
+    """
+
+    def __init__(self, steps: int, *, warm_up: float = WARM_UP, penalty: float = 0.0) -> None:
+        self.warm = int(warm_up * steps)
         self.every = max(1, (steps - self.warm) // ROUNDS)
-        self.multiplier, self.penalty, self.last = 0.0, 0.0, float("inf")
+        self.multiplier, self.penalty, self.last = 0.0, penalty, float("inf")
 
     def __call__(self, step: int, edges: torch.Tensor) -> torch.Tensor | float:
         """What to add to the loss in a step."""

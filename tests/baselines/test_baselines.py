@@ -216,6 +216,14 @@ def test_conversions():
     tail_at_0 = np.array([[0, -1], [1, 0]])
     assert turn.from_endpoints(tail_at_0).matrix.tolist() == [[0, 1], [0, 0]]
     assert turn.from_endpoints(np.array([[0, -1], [-1, 0]])).matrix.tolist() == [[0, 1], [1, 0]]
+    # x0 o-> x1 <-> x2 <- x3, and x0 o-o x4; 2 is a circle.
+    marks = np.zeros((5, 5), dtype=int)
+    for i, j, at_i, at_j in [(0, 1, 2, 1), (1, 2, 1, 1), (3, 2, -1, 1), (0, 4, 2, 2)]:
+        marks[i, j], marks[j, i] = at_i, at_j
+    pag = turn.from_pag(marks)
+    assert sorted(zip(*np.nonzero(pag.matrix), strict=True)) == [(0, 1), (0, 4), (3, 2), (4, 0)]
+    hidden = {(0, 1): 0.5, (1, 2): 1.0, (2, 3): 0.0, (0, 4): 0.5, (1, 3): 0.0}
+    assert all(pag.confounded[i, j] == pag.confounded[j, i] == value for (i, j), value in hidden.items())
     child_by_parent = np.array([[0.0, 0.0], [0.8, 0.0]])
     assert turn.weights_child_by_parent(child_by_parent).matrix.tolist() == [[0, 1], [0, 0]]
     assert turn.graph_row_to_column(np.array([[0, -0.5], [0.1, 0]]), 0.3).matrix.tolist() == [[0, 1], [0, 0]]
@@ -231,6 +239,8 @@ def test_estimates_are_checked():
         Estimate(matrix=np.full((2, 2), 2.0), kind="probabilities")
     with pytest.raises(InternalError, match="only 0 and 1"):
         Estimate(matrix=np.full((2, 2), 0.5), kind="cpdag")
+    with pytest.raises(InternalError, match="symmetric"):
+        Estimate(matrix=np.zeros((2, 2)), kind="graph", confounded=np.array([[0, 1], [0, 0]]))
 
 
 # Manifests.

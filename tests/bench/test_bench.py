@@ -18,7 +18,6 @@ from presage.bench.illustration import illustrate
 from presage.bench.instances import instance, instance_key
 from presage.bench.paper import paper_value
 from presage.bench.plan import Choice, plan, read_tuned
-from presage.bench.results import write_results
 from presage.bench.run import run_experiment
 from presage.bench.store import Store
 from presage.bench.tables import build_table, latex, markdown, method_title
@@ -316,7 +315,7 @@ def test_instances_are_those_of_the_test_stream(tmp_path):
 def test_a_table_is_written_with_the_papers_numbers_beside(counted, tmp_path):
     choice = Choice(methods=("pc", "igsp", "presage"), instances=2, variables=5, rows=40, columns=("linear", "rff"))
     run = run_experiment(get_experiment("table-30"), tmp_path, choice=choice, options=OPTIONS)
-    assert {path.name for path in run.files} == {"results.csv", "results.parquet", "table.md", "table.tex", "run.json"}
+    assert {path.name for path in run.files} == {"results.csv", "table.md", "table.tex", "run.json"}
     text = (tmp_path / "table-30" / "table.md").read_text()
     assert "a smaller version with d = 5, n = 40" in text
     assert "/ 400.5 (53.7)" in text
@@ -326,8 +325,7 @@ def test_a_table_is_written_with_the_papers_numbers_beside(counted, tmp_path):
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in lines}) == 1
     csv = pd.read_csv(tmp_path / "table-30" / "results.csv")
-    parquet = pd.read_parquet(tmp_path / "table-30" / "results.parquet")
-    assert len(csv) == len(parquet) == 16
+    assert len(csv) == 16
     assert csv.loc[csv["method"] == "pc", "sid"].isna().all()
     assert csv.loc[csv["method"] != "pc", "auprc"].eq(1.0).all()
     tex = (tmp_path / "table-30" / "table.tex").read_text()
@@ -346,14 +344,37 @@ def _frame(values):
     return pd.DataFrame(rows)
 
 
+def _bold(values):
+    table = build_table(get_experiment("table-30"), _frame(values))
+    return table, {row.title: row.cells[0].best for block in table.blocks for row in block.rows}
+
+
 def test_bold_follows_the_welch_test():
-    table = build_table(
-        get_experiment("table-30"), _frame({"ges": [10, 11, 12], "pc": [11, 12, 10.5], "lingam": [90, 91, 95]})
-    )
-    bold = {title: cells[0].best for title, _, cells in table.sections["observational"]}
+    table, bold = _bold({"ges": [10, 11, 12] * 4, "pc": [11, 12, 10.5] * 4, "lingam": [90, 91, 95] * 4})
     assert bold == {"GES": True, "PC": True, "LiNGAM": False}
-    assert "**11.0 (0.6)** / 215.6 (35.0)" in markdown(table)
-    assert r"\textbf{11.0 (0.6)}" in latex(table)
+    assert "**11.0 (0.2)** / 215.6 (35.0)" in markdown(table)
+    assert r"\textbf{11.0 (0.2)}" in latex(table)
+
+
+def test_only_methods_with_ten_instances_are_compared():
+    few = {"ges": [10, 11, 12] * 4, "pc": [1, 2, 3] * 3, "lingam": [90, 91, 95] * 4}
+    assert _bold(few)[1] == {"GES": True, "PC": False, "LiNGAM": False}
+    nobody_else = {"ges": [10, 11, 12] * 4, "pc": [1, 2, 3] * 3}
+    assert not any(_bold(nobody_else)[1].values())
+    unanswered = {"ges": [10, 11, 12] * 4, "pc": [1] * 9 + [math.nan] * 3, "lingam": [90, 91, 95] * 4}
+    assert _bold(unanswered)[1] == {"GES": True, "PC": False, "LiNGAM": False}
+
+
+def test_trivial_methods_stand_apart_and_are_never_bold():
+    values = {"ges": [10, 11, 12] * 4, "pc": [90, 91, 95] * 4, "var-sort": [1, 2, 3] * 4, "empty": [1, 2, 3] * 4}
+    table, bold = _bold(values)
+    assert bold == {"Empty": False, "VarSort": False, "GES": True, "PC": False}
+    text = markdown(table)
+    methods, trivial = text.split("| observational, trivial methods |")
+    assert "| GES |" in methods
+    assert "VarSort" not in methods
+    assert "| Empty |" in trivial
+    assert "| PC |" not in trivial
 
 
 def test_titles():
@@ -374,9 +395,6 @@ def test_calibration_radar_and_scaling_pictures(counted, tmp_path):
     assert run.frame["domain"].nunique() == 8
     assert (tmp_path / "radar" / "radar.png").stat().st_size > 5000
     assert (tmp_path / "radar" / "table.md").read_text().count("\n| rff") == 8
-    text = write_results(tmp_path, tmp_path / "report" / "RESULTS.md").read_text()
-    assert "(pictures/radar.png)" in text
-    assert (tmp_path / "report" / "pictures" / "radar.png").read_bytes() == (tmp_path / "radar/radar.png").read_bytes()
     rows = [
         {"column": "rff", "d": d, "n": n, "auprc": 1 / d + n / 1000}
         for d in (5, 10)
@@ -444,17 +462,6 @@ def test_sachs_with_a_method_per_section(counted, tmp_path, monkeypatch):
     assert (tmp_path / "sachs" / "sachs.png") in run.files
     touched = {t.setting.section: instance(t).interventions.any() for t in plan(get_experiment("sachs"), choice)}
     assert touched == {"observational": False, "interventional": True}
-
-
-def test_results_file_is_made_of_finished_runs(counted, tmp_path):
-    with pytest.raises(ConfigError, match="no finished experiment"):
-        write_results(tmp_path, tmp_path / "RESULTS.md")
-    run_experiment(get_experiment("table-30"), tmp_path, choice=QUICK, options=OPTIONS)
-    text = write_results(tmp_path, tmp_path / "RESULTS.md").read_text()
-    assert "## table-30" in text
-    assert "2 instances" in text
-    assert "variables 5, rows 40" in text
-    assert "The longest answer, of this or an earlier command, took 2.0 s" in text
 
 
 def test_our_networks_may_see_more_instances():
@@ -535,7 +542,10 @@ def test_list(capsys):
         (["bench", "table-30", "--instances", "0"], "instances"),
         (["bench", "table-30", "--engine", "slurm"], "no engine"),
         (["bench", "table-30", "--time-limit", "-1"], "time limit"),
-        (["bench", "results"], "no finished experiment"),
+        (["bench", "results"], "no recorded results"),
+        (["bench", "folder"], "presage bench folder DIR"),
+        (["bench", "table-30", "gold"], "presage bench folder DIR"),
+        (["bench", "folder", "nowhere"], "is not a folder"),
         (["baselines", "install", "nope"], "no method"),
     ],
 )
@@ -554,5 +564,5 @@ def test_run_from_the_command_line(counted, capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["executed"] == 2
     assert cli(arguments) == 0
     assert json.loads(capsys.readouterr().out)["cached"] == 2
-    assert cli(["bench", "results", "--out", str(tmp_path), "--to", str(tmp_path / "R.md")]) == 0
+    assert cli(["bench", "results", "--records", str(tmp_path), "--to", str(tmp_path / "R.md")]) == 0
     assert cli(["baselines", "install", "empty"]) == 0

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from presage.columns import ColumnKind
 from presage.data.standardize import standardize_dataset
 from presage.errors import ConfigError, InternalError
 from presage.rng import Stream, generator
@@ -30,25 +31,39 @@ class Estimate:
 
     matrix: [d, d] between 0 and 1, row causes column. kind: "probabilities"; "graph" for one directed graph; "cpdag"
     for an equivalence class, where i - j is undirected if both entries are 1.
+    confounded: [d, d] between 0 and 1, symmetric, the probability of a hidden common cause; None for methods that
+    assume that there is none.
     score: held-out log-likelihood per row, higher is better, for methods that choose their settings by it.
     note: what a reader of the result should know.
     """
 
     matrix: np.ndarray
     kind: EstimateKind
+    confounded: np.ndarray | None = None
     score: float | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=np.float64)
-        np.fill_diagonal(matrix, 0.0)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InternalError(f"an answer must be a square matrix, not of shape {matrix.shape}")
-        if not ((matrix >= 0.0) & (matrix <= 1.0)).all():
-            raise InternalError("an answer must hold numbers between 0 and 1")
+        matrix = _pairs(self.matrix)
         if self.kind != "probabilities" and not np.isin(matrix, (0.0, 1.0)).all():
             raise InternalError(f"an answer of kind {self.kind!r} must hold only 0 and 1")
         object.__setattr__(self, "matrix", matrix)
+        if self.confounded is not None:
+            confounded = _pairs(self.confounded)
+            if confounded.shape != matrix.shape or (confounded != confounded.T).any():
+                raise InternalError("pairs with a hidden common cause must be a symmetric matrix of the same shape")
+            object.__setattr__(self, "confounded", confounded)
+
+
+def _pairs(values: np.ndarray) -> np.ndarray:
+    """Numbers between 0 and 1 for every pair [d, d], the diagonal 0."""
+    matrix = np.array(values, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InternalError(f"an answer must be a square matrix, not of shape {matrix.shape}")
+    np.fill_diagonal(matrix, 0.0)
+    if not ((matrix >= 0.0) & (matrix <= 1.0)).all():
+        raise InternalError("an answer must hold numbers between 0 and 1")
+    return matrix
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,12 +71,15 @@ class Problem:
     """A dataset as an algorithm sees it.
 
     x: [n, d] float64, standardized as for the network; raw: [n, d] as measured; mask: [n, d] bool, where a variable
-    was intervened on. rng and seed serve methods that draw random numbers.
+    was intervened on; missing: [n, d] bool, cells that were not measured; column_kinds: [d] of
+    `presage.columns.ColumnKind`. rng and seed serve methods that draw random numbers.
     """
 
     x: np.ndarray
     raw: np.ndarray
     mask: np.ndarray
+    missing: np.ndarray
+    column_kinds: np.ndarray
     counts: bool
     rng: np.random.Generator
     seed: int
@@ -73,6 +91,8 @@ class Problem:
             x=standardize_dataset(data).astype(np.float64),
             raw=np.array(data.x),
             mask=np.array(data.interventions),
+            missing=np.array(data.missing),
+            column_kinds=np.array(data.column_kinds),
             counts=data.kind == "counts",
             rng=generator(seed, Stream.ANSWER),
             seed=seed,
@@ -83,10 +103,22 @@ class Problem:
         """Number of variables."""
         return int(self.x.shape[1])
 
+    @property
+    def discrete(self) -> np.ndarray:
+        """Columns with few values without a scale, [d] bool: binary, ordinal, nominal, environment."""
+        return self.column_kinds >= ColumnKind.BINARY
+
     def regular(self, scale: float = 1e-2) -> np.ndarray:
         """Values with an invertible covariance: small noise on counts and on constant columns, as in the paper."""
         noise = scale * self.rng.standard_normal(self.x.shape)
         return self.x + (noise if self.counts else noise * (self.x.std(axis=0) == 0.0))
+
+    def centred(self, standardize: bool) -> np.ndarray:
+        """Values of mean 0 [n, d] for least squares, which finds a causal order by the scale of the noise.
+
+        Standardized values no longer show that scale.
+        """
+        return self.x if standardize else self.raw - self.raw.mean(axis=0)
 
     def split(self, share: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
         """Rows to fit and rows held out, at random."""
@@ -128,6 +160,10 @@ class Baseline:
     point_estimate: bool = True
     seeded: bool = False
     """Whether two seeds give two answers."""
+    specialised: bool = False
+    """Whether it is made for discrete or mixed columns or hidden causes: not part of the paper's experiments."""
+    trivial: bool = False
+    """Whether it needs no causal reasoning: tables show it apart and never mark it as the best."""
 
     def settings(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The defaults with changes; an unknown setting is refused by name."""
@@ -147,7 +183,7 @@ class Baseline:
     def fit(self, data: Dataset, *, seed: int = 0, **settings: Any) -> Estimate:
         """Run the method here and now, in this process and environment."""
         if not self.interventions and data.interventions.any():
-            data = Dataset(x=data.x, missing=data.missing, names=data.names, kind=data.kind, graph=data.graph)
+            data = replace(data, interventions=None)  # type: ignore[arg-type]  # None means nowhere
         answer = self.function()(Problem.of(data, seed), **self.settings(settings))
         if answer.matrix.shape != (data.d, data.d):
             raise InternalError(f"{self.name} answered with shape {answer.matrix.shape} for {data.d} variables")

@@ -31,6 +31,9 @@ class Environment:
 
 
 ENVIRONMENTS = {
+    "classical": Environment(
+        packages=("causal-learn==0.1.4.8", "pgmpy==1.1.2", "numpy==2.4.6", "pandas==3.1.1", "scipy==1.17.1"),
+    ),
     "gcastle": Environment(
         packages=("gcastle==1.0.4", "dagma==1.1.1", "torch==2.13.0", "igraph==1.0.0", "numpy==2.4.6"),
     ),

@@ -17,8 +17,11 @@ __all__ = ["fit_and_time"]
 
 def fit_and_time(
     baseline: Baseline, data: Dataset, settings: Mapping[str, Any], *, seed: int, bootstrap: int
-) -> tuple[dict[str, Any], np.ndarray]:
-    """Facts about the run (JSON data), and the estimates [k, d, d]: one per resample, or one without bootstrap."""
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Facts about the run (JSON data) and its arrays: matrices and, if the method finds hidden causes, confounded.
+
+    Both are [k, d, d]: one estimate per resample, or one without bootstrap.
+    """
     baseline.function()  # a missing library must fail before the clock starts
     started, started_cpu = time.monotonic(), time.process_time()
     estimates = [
@@ -34,4 +37,8 @@ def fit_and_time(
         "note": estimates[0].note,
         "message": "",
     }
-    return meta, np.stack([estimate.matrix for estimate in estimates])
+    arrays = {"matrices": np.stack([estimate.matrix for estimate in estimates])}
+    confounded = [estimate.confounded for estimate in estimates if estimate.confounded is not None]
+    if confounded:
+        arrays["confounded"] = np.stack(confounded)
+    return meta, arrays

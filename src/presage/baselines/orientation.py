@@ -10,7 +10,14 @@ import numpy as np
 from presage.baselines.api import Estimate
 from presage.graphs.ops import project_to_dag
 
-__all__ = ["cpdag_row_to_column", "from_endpoints", "graph_row_to_column", "probabilities", "weights_child_by_parent"]
+__all__ = [
+    "cpdag_row_to_column",
+    "from_endpoints",
+    "from_pag",
+    "graph_row_to_column",
+    "probabilities",
+    "weights_child_by_parent",
+]
 
 
 def from_endpoints(marks: np.ndarray, note: str = "") -> Estimate:
@@ -23,6 +30,19 @@ def from_endpoints(marks: np.ndarray, note: str = "") -> Estimate:
     directed = (marks == -1) & (marks.T == 1)
     loose = edge & (marks == marks.T)
     return Estimate(matrix=directed | loose, kind="cpdag", note=note)
+
+
+def from_pag(marks: np.ndarray, note: str = "") -> Estimate:
+    """causal-learn, FCI: as above, and 2 is a circle, a mark left open.
+
+    i -> j and i o-> j become the edge i -> j, i o-o j an undirected one, and i <-> j none: it is a hidden common cause.
+    confounded: 1 for i <-> j, 1/2 where marks left open allow it, 0 where an end is a tail.
+    """
+    head, tail = marks == 1, marks == -1
+    edge = (marks != 0) & (marks.T != 0)
+    confounded = np.where(edge & ~tail & ~tail.T, np.where(head & head.T, 1.0, 0.5), 0.0)
+    into_j = edge & ~head & ~tail.T  # no arrowhead at i, no tail at j
+    return Estimate(matrix=into_j | (edge & tail & tail.T), kind="cpdag", confounded=confounded, note=note)
 
 
 def cpdag_row_to_column(matrix: np.ndarray, note: str = "") -> Estimate:

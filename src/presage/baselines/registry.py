@@ -8,7 +8,7 @@ from presage.errors import ConfigError
 __all__ = ["BASELINES", "get_baseline"]
 
 _ALL = (
-    Baseline(name="empty", title="Empty", entry="trivial:empty", reference="no edges"),
+    Baseline(name="empty", title="Empty", entry="trivial:empty", reference="no edges", trivial=True),
     Baseline(
         name="random",
         title="Random",
@@ -16,6 +16,7 @@ _ALL = (
         reference="a random acyclic graph",
         defaults={"edges_per_node": 2.0},
         seeded=True,
+        trivial=True,
     ),
     Baseline(
         name="var-sort",
@@ -23,6 +24,7 @@ _ALL = (
         entry="trivial:variance_sort",
         reference="Reisach, Seiler, Weichwald (2021), Beware of the simulated DAG",
         seeded=True,
+        trivial=True,
     ),
     Baseline(
         name="r2-sort",
@@ -30,6 +32,7 @@ _ALL = (
         entry="trivial:r2_sort",
         reference="Reisach et al. (2023), A scale-invariant sorting criterion to find a causal order",
         seeded=True,
+        trivial=True,
     ),
     Baseline(
         name="ges",
@@ -43,7 +46,7 @@ _ALL = (
         title="LiNGAM",
         entry="ica_lingam:lingam",
         reference="Shimizu et al. (2006), A linear non-Gaussian acyclic model for causal discovery",
-        defaults={"threshold": 0.0},
+        defaults={"threshold": 0.0, "pruning": "blocks"},
         seeded=True,
     ),
     Baseline(
@@ -65,6 +68,32 @@ _ALL = (
         selection="truth",
     ),
     Baseline(
+        name="ges-bdeu",
+        title="GES (BDeu)",
+        entry="pgmpy_:ges_bdeu",
+        reference="Heckerman, Geiger, Chickering (1995), Learning Bayesian networks; GES for discrete columns",
+        environment="classical",
+        defaults={"equivalent_sample_size": 10.0},
+        specialised=True,
+    ),
+    Baseline(
+        name="ges-cg",
+        title="GES (conditional Gaussian)",
+        entry="pgmpy_:ges_conditional_gaussian",
+        reference="Andrews, Ramsey, Cooper (2018), Scoring Bayesian networks of mixed variables",
+        environment="classical",
+        specialised=True,
+    ),
+    Baseline(
+        name="fci",
+        title="FCI",
+        entry="causal_learn:fci",
+        reference="Spirtes, Meek, Richardson (1995), Causal inference in the presence of latent variables",
+        environment="classical",
+        defaults={"alpha": 1e-2, "depth": 4},
+        specialised=True,
+    ),
+    Baseline(
         name="grasp",
         title="GRaSP",
         entry="causal_learn:grasp",
@@ -84,10 +113,9 @@ _ALL = (
     Baseline(
         name="dag-gnn",
         title="DAG-GNN",
-        entry="gcastle:dag_gnn",
+        entry="dag_gnn:dag_gnn",
         reference="Yu et al. (2019), DAG-GNN: DAG structure learning with graph neural networks",
-        environment="gcastle",
-        defaults={"threshold": 0.3, "hidden": 64, "epochs": 300, "standardize": True, "holdout": False},
+        defaults={"threshold": 0.3, "hidden": 16, "steps": 4000, "standardize": True, "holdout": False},
         grid={"threshold": (0.1, 0.2, 0.3), "hidden": (16, 64)},
         selection="likelihood",
         seeded=True,

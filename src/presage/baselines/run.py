@@ -20,7 +20,7 @@ from presage.types import Dataset
 
 __all__ = ["Outcome", "Status", "read_outcome", "run_here", "run_isolated"]
 
-Status = Literal["ok", "time-out", "memory", "crash", "not installed", "no model"]
+Status = Literal["ok", "time-out", "memory", "crash", "not applicable", "not installed", "no model"]
 WORKER = Path(__file__).with_name("worker.py")
 
 
@@ -29,6 +29,7 @@ class Outcome:
     """The result of one run, or why there is none.
 
     matrices: [k, d, d], one estimate per bootstrap resample (k is 1 without bootstrap), None unless status is "ok".
+    confounded: [k, d, d] probabilities of hidden common causes, None for methods that assume that there are none.
     seconds, cpu_seconds: wall and processor time of the method; of the whole process where it did not finish.
     peak_memory: largest resident memory of its process in bytes, NaN for methods that run in the calling process.
     message: what went wrong.
@@ -37,6 +38,7 @@ class Outcome:
     status: Status
     kind: EstimateKind = "graph"
     matrices: np.ndarray | None = None
+    confounded: np.ndarray | None = None
     scores: tuple[float | None, ...] = ()
     seconds: float = math.nan
     cpu_seconds: float = math.nan
@@ -72,7 +74,8 @@ def run_isolated(
             message=f"build its environment with: presage baselines install {baseline.environment}",
         )
     with temporary_folder("run") as folder:
-        np.savez(folder / "data.npz", x=data.x, interventions=data.interventions, missing=data.missing)
+        names = ("x", "interventions", "missing", "column_kinds")
+        np.savez(folder / "data.npz", allow_pickle=False, **{name: getattr(data, name) for name in names})
         (folder / "request.json").write_text(json.dumps(request))
         return _supervise(folder, python, limits or ProcessLimits(seconds=3600.0))
 
@@ -81,8 +84,8 @@ def run_here(
     baseline: Baseline, data: Dataset, *, settings: Mapping[str, Any] | None = None, seed: int = 0, bootstrap: int = 0
 ) -> Outcome:
     """Fit in this process, for methods of our own: a forward pass ends, and starting Python takes longer than it."""
-    meta, matrices = fit_and_time(baseline, data, baseline.settings(settings), seed=seed, bootstrap=bootstrap)
-    return _outcome(meta, matrices)
+    meta, arrays = fit_and_time(baseline, data, baseline.settings(settings), seed=seed, bootstrap=bootstrap)
+    return _outcome(meta, arrays)
 
 
 def _supervise(folder: Path, python: Path, limits: ProcessLimits) -> Outcome:
@@ -110,15 +113,16 @@ def read_outcome(path: Path) -> tuple[Outcome, dict[str, Any]]:
     """An outcome from its file, and everything stored with it."""
     with np.load(path, allow_pickle=False) as file:
         meta = json.loads(str(file["meta"]))
-        matrices = file.get("matrices")
-    return _outcome(meta, matrices), meta
+        arrays = {name: file[name] for name in ("matrices", "confounded") if name in file.files}
+    return _outcome(meta, arrays), meta
 
 
-def _outcome(meta: Mapping[str, Any], matrices: np.ndarray | None) -> Outcome:
+def _outcome(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Outcome:
     return Outcome(
         status=meta["status"],
         kind=meta["kind"],
-        matrices=matrices,
+        matrices=arrays.get("matrices"),
+        confounded=arrays.get("confounded"),
         scores=tuple(meta["scores"]),
         seconds=meta["seconds"],
         cpu_seconds=meta["cpu_seconds"],

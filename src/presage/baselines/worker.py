@@ -40,6 +40,7 @@ def _fit(folder: Path) -> tuple[dict[str, Any], Any]:
             x=file["x"],
             interventions=file["interventions"],
             missing=file["missing"],
+            column_kinds=file["column_kinds"],
             names=tuple(request["names"]),
             kind=request["kind"],
         )
@@ -63,10 +64,11 @@ def main(folder: Path) -> None:
     end_with_parent()
     parts: dict[str, Any] = {}
     try:
-        meta, parts["matrices"] = _fit(folder)
+        meta, parts = _fit(folder)
     except PresageError as error:
-        missing = type(error).__name__ == "MissingExtraError"
-        status = "not installed" if missing else "crash"
+        status = {"MissingExtraError": "not installed", "DataError": "not applicable"}.get(
+            type(error).__name__, "crash"
+        )
         meta = {"status": status, "kind": "graph", "scores": [], "note": "", "message": str(error)}
         meta |= {"seconds": 0.0, "cpu_seconds": 0.0}
     np.savez(folder / "partial.npz", meta=np.array(json.dumps(meta)), **parts)

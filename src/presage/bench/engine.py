@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -43,11 +43,12 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """A task and its outcome; cached: it was on disk already."""
+    """A task and its outcome; cached: it was on disk already; provenance: see `presage.bench.frame.PROVENANCE`."""
 
     task: Task
     outcome: Outcome
     cached: bool
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _execute(task: Task, options: RunOptions) -> Outcome:
@@ -66,15 +67,16 @@ def _execute(task: Task, options: RunOptions) -> Outcome:
     )
 
 
-def _known(store: Store, task: Task, options: RunOptions) -> Outcome | None:
-    """An outcome that need not be repeated.
+def _known(store: Store, task: Task, options: RunOptions) -> Record | None:
+    """A result that need not be repeated.
 
     A run that hit its limit of time or memory counts until a higher limit is given, a crash until a retry is asked
     for, and a missing environment never: it may have been built since.
     """
     key = task_key(task)
     if key is None:
-        return Outcome(status="no model", message=f"there is no model {dict(task.settings)['model']!r}")
+        outcome = Outcome(status="no model", message=f"there is no model {dict(task.settings)['model']!r}")
+        return Record(task=task, outcome=outcome, cached=True)
     found = store.load(key)
     if found is None:
         return None
@@ -85,7 +87,7 @@ def _known(store: Store, task: Task, options: RunOptions) -> Outcome | None:
         or (outcome.status == "crash" and options.retry)
         or outcome.status == "not installed"
     )
-    return None if stale else outcome
+    return None if stale else Record(task=task, outcome=outcome, cached=True, provenance={**meta, "key": key})
 
 
 def run_tasks(tasks: Sequence[Task], store: Store, options: RunOptions) -> Iterator[Record]:
@@ -93,29 +95,28 @@ def run_tasks(tasks: Sequence[Task], store: Store, options: RunOptions) -> Itera
 
     Each outcome is on disk before it is yielded. Left early, whatever is running is ended.
     """
-    open_tasks: dict[str, Task] = {}
+    open_tasks: dict[str, list[Task]] = {}  # tasks on equal data have one key and run once
     for task in tasks:
         known = _known(store, task, options)
         if known is not None:
-            yield Record(task=task, outcome=known, cached=True)
+            yield known
         else:
-            open_tasks.setdefault(task_key(task) or "", task)
+            open_tasks.setdefault(task_key(task) or "", []).append(task)
     if not open_tasks:
         return
     work = _on_ray if options.engine == "ray" else _in_processes
-    for key, outcome in work(open_tasks, options):
-        task = open_tasks[key]
-        store.save(
-            key,
-            task,
-            outcome,
-            time_limit=options.limits.seconds,
-            memory_limit=options.limits.memory,
-            engine=options.engine,
-            finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            machine=f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        )
-        yield Record(task=task, outcome=outcome, cached=False)
+    for key, outcome in work({key: same[0] for key, same in open_tasks.items()}, options):
+        about = {
+            "time_limit": options.limits.seconds,
+            "clock": options.limits.clock,
+            "memory_limit": options.limits.memory,
+            "engine": options.engine,
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        }
+        store.save(key, open_tasks[key][0], outcome, **about)
+        for place, task in enumerate(open_tasks[key]):
+            yield Record(task=task, outcome=outcome, cached=place > 0, provenance={**about, "key": key})
 
 
 def _in_processes(tasks: dict[str, Task], options: RunOptions) -> Iterator[tuple[str, Outcome]]:

@@ -11,13 +11,16 @@ from presage.errors import ConfigError
 __all__ = ["EXPERIMENTS", "Experiment", "Method", "Section", "Setting", "default_settings", "get_experiment"]
 
 Section = Literal["observational", "interventional"]
-Kind = Literal["table", "calibration", "radar", "scaling", "sachs", "illustration"]
+Kind = Literal["table", "calibration", "radar", "scaling", "sachs", "illustration", "folder"]
 FAMILIES = ("linear", "rff", "grn")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Where instances come from. column: the heading in tables and the model to use; domain: a catalog name."""
+    """Where instances come from. column: the heading in tables and the model to use; domain: a catalog name.
+
+    path: an npz file with its own graph, whose name is then the domain and whose group is the column.
+    """
 
     column: str
     domain: str
@@ -25,6 +28,7 @@ class Setting:
     d: int
     n: int
     n_interventional: int
+    path: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +85,9 @@ def _benchmark(suffix: str, d: int) -> tuple[Setting, ...]:
     )
 
 
-_POINT = (*(name for name, item in BASELINES.items() if item.point_estimate), "presage")
-_ALL = (*(name for name in BASELINES if name != "presage"), "presage")
+_GENERAL = {name: item for name, item in BASELINES.items() if not item.specialised}
+_POINT = (*(name for name, item in _GENERAL.items() if item.point_estimate), "presage")
+_ALL = (*(name for name in _GENERAL if name != "presage"), "presage")
 _NOT_BOOTSTRAPPED = ("empty", "random")  # resampling rows says nothing about them
 _PROBABLE = tuple(name for name in _ALL if name not in _NOT_BOOTSTRAPPED)
 _SHIFTS = (

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from presage.bench.tables import LOWER, TITLES, method_title
+from presage.bench.tables import LOWER, TITLES, is_trivial, method_title, row_labels
 from presage.files import atomic_write
-from presage.metrics import calibration_curve
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["calibration_picture", "new_figure", "radar_picture", "sachs_picture", "save", "scaling_picture"]
+__all__ = [
+    "REFERENCE",
+    "calibration_picture",
+    "folder_picture",
+    "new_figure",
+    "radar_picture",
+    "sachs_picture",
+    "save",
+    "scaling_picture",
+]
 
-Predictions = Mapping[tuple[str, str, str], Sequence[tuple[np.ndarray, np.ndarray]]]
-"""(section, column, method) -> pairs of true graph and edge probabilities."""
+REFERENCE = "reference"
+"""The row of the true graph among predicted edges."""
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -49,40 +58,78 @@ def _colour(number: int) -> Any:
     return colormaps["tab20"](number % 20)
 
 
-def calibration_picture(predictions: Predictions, columns: Sequence[str], sections: Sequence[str]) -> Figure:
-    """Share of true edges against predicted probability, all test cases together; bars show how often we say what."""
+def calibration_picture(curves: pd.DataFrame, columns: Sequence[str], sections: Sequence[str]) -> Figure:
+    """Share of true edges against predicted probability, all test cases together; bars show how often we say what.
+
+    curves: one row per section, column, row (method) and bin, with predicted, empirical and count.
+    """
     figure = new_figure(3.6 * len(columns), 3.4 * len(sections))
     axes = figure.subplots(len(sections), len(columns), squeeze=False)
-    labels = sorted({label for _, _, label in predictions}, key=lambda label: (label == "presage", label))
-    for row, section in enumerate(sections):
-        for place, column in enumerate(columns):
-            axis = axes[row, place]
-            axis.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
-            for number, label in enumerate(labels):
-                pairs = predictions.get((section, column, label))
-                if not pairs:
-                    continue
-                curve = calibration_curve([truth for truth, _ in pairs], [guess for _, guess in pairs])
-                seen = curve.count > 0
-                ours = label.startswith("presage")
-                axis.plot(
-                    curve.predicted[seen],
-                    curve.empirical[seen],
-                    marker="o",
-                    markersize=3,
-                    color="black" if label == "presage" else _colour(number),
-                    linewidth=2 if ours else 1,
-                    label=method_title(label, starred=True),
-                )
-                if ours:
-                    share = curve.count / curve.count.sum()
-                    axis.bar((np.arange(10) + 0.5) / 10, share, width=0.09, color="0.85", zorder=0)
-            axis.set(xlim=(0, 1), ylim=(0, 1), title=f"{column}, {section}")
-            axis.set_xlabel("predicted probability")
-            axis.set_ylabel("share of true edges")
-            if axis.get_legend_handles_labels()[0]:
-                axis.legend(fontsize=6, loc="upper left")
+    labels = sorted(set(curves["row"]), key=lambda label: (label == "presage", label))
+    for place, (section, column) in enumerate(product(sections, columns)):
+        axis = axes.flat[place]
+        axis.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
+        panel = curves[(curves["section"] == section) & (curves["column"] == column)]
+        for number, label in enumerate(labels):
+            curve = panel[panel["row"] == label]
+            if not len(curve):
+                continue
+            filled = curve[curve["count"] > 0]
+            ours = label.startswith("presage")
+            axis.plot(
+                filled["predicted"],
+                filled["empirical"],
+                marker="o",
+                markersize=3,
+                color="black" if label == "presage" else _colour(number),
+                linewidth=2 if ours else 1,
+                label=method_title(label, starred=True),
+            )
+            if ours:
+                share = curve["count"] / curve["count"].sum()
+                axis.bar((curve["bin"] + 0.5) / len(curve), share, width=0.9 / len(curve), color="0.85", zorder=0)
+        axis.set(xlim=(0, 1), ylim=(0, 1), title=f"{column}, {section}")
+        axis.set_xlabel("predicted probability")
+        axis.set_ylabel("share of true edges")
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(fontsize=6, loc="upper left")
     return figure
+
+
+def folder_picture(frame: pd.DataFrame) -> Figure:
+    """Mean AUPRC of every method in every group, one panel per group; a dashed line is the base rate."""
+    groups = sorted(set(frame["column"]))
+    labels = row_labels(frame)
+    width = min(3, len(groups))
+    height = -(-len(groups) // width)
+    figure = new_figure(4.2 * width, (0.9 + 0.2 * len(labels)) * height)
+    axes = list(figure.subplots(height, width, squeeze=False, sharex=True, sharey=True).flat)
+    places = np.arange(len(labels))
+    for axis, group in zip(axes, groups, strict=False):
+        part = frame[frame["column"] == group]
+        means = part.groupby("row")["auprc"].mean().reindex(labels)
+        axis.barh(places, means.fillna(0.0), height=0.7, color=[_bar_colour(label) for label in labels])
+        for place, label in zip(places, labels, strict=True):
+            values = part.loc[part["row"] == label, "auprc"]
+            axis.plot(values, np.full(len(values), place), ".", color="0.2", markersize=3)
+        rate = part.dropna(subset=["base_rate"]).drop_duplicates("domain")["base_rate"]
+        if len(rate):
+            axis.axvline(rate.mean(), color="0.3", linestyle="--", linewidth=1, label="base rate")
+        axis.set_title(f"{group} ({part['domain'].nunique()})", fontsize=9)
+        axis.set(xlim=(0, 1))
+        axis.set_yticks(places, [method_title(label) for label in labels], fontsize=7)
+    if labels:
+        axes[0].invert_yaxis()
+    for axis in axes[len(groups) :]:
+        axis.set_axis_off()
+    figure.supxlabel("AUPRC (dots: datasets, dashed: base rate)", fontsize=9)
+    return figure
+
+
+def _bar_colour(label: str) -> str:
+    if label.startswith("presage"):
+        return "tab:blue"
+    return "0.85" if is_trivial(label) else "0.65"
 
 
 def radar_picture(frame: pd.DataFrame, columns: Sequence[str], metrics: Sequence[str]) -> Figure:
@@ -140,15 +187,24 @@ def scaling_picture(frame: pd.DataFrame, columns: Sequence[str]) -> Figure:
     return figure
 
 
-def sachs_picture(predictions: Predictions, names: Sequence[str], truth: np.ndarray, sections: Sequence[str]) -> Figure:
-    """The prediction of each method; every section begins with the reference graph. Rows cause columns."""
+def sachs_picture(edges: pd.DataFrame, sections: Sequence[str]) -> Figure:
+    """The prediction of each method; every section begins with the reference graph. Rows cause columns.
+
+    edges: one row per section, row (method, or "reference"), source and target, with probability; others are 0.
+    """
     width = 6
+    names = list(dict.fromkeys([*edges["source"], *edges["target"]]))
+    place_of = {name: place for place, name in enumerate(names)}
     panels: list[tuple[str, np.ndarray] | None] = []
     for section in sections:
-        panels.append((f"reference\n({section})", truth))
-        panels += [
-            (method_title(label), found[0][1]) for (where, _, label), found in predictions.items() if where == section
-        ]
+        part = edges[edges["section"] == section]
+        labels = row_labels(part[part["row"] != REFERENCE])
+        for label in [REFERENCE, *labels]:
+            matrix = np.zeros((len(names), len(names)))
+            mine = part[part["row"] == label]
+            matrix[mine["source"].map(place_of), mine["target"].map(place_of)] = mine["probability"]
+            title = f"{REFERENCE}\n({section})" if label == REFERENCE else method_title(label)
+            panels.append((title, matrix))
         panels += [None] * (-len(panels) % width)  # the next section begins a new line
     height = len(panels) // width
     figure = new_figure(1.75 * width, 1.95 * height + 0.3)

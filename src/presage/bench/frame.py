@@ -10,14 +10,17 @@ import numpy as np
 
 from presage.baselines.bootstrap import edge_probabilities
 from presage.bench.engine import Record
-from presage.bench.instances import instance
+from presage.bench.gold_standards import base_rate, evaluate_known
+from presage.bench.instances import instance, known_pairs
 from presage.metrics import auprc_trapezoid, evaluate
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["METRICS", "prediction", "tidy"]
+__all__ = ["METRICS", "PROVENANCE", "prediction", "tidy"]
 
+PROVENANCE = ("key", "finished", "machine", "engine", "time_limit", "clock", "memory_limit")
+"""What the store knows about a run: the name of its result, when and where it ran, and its limits."""
 METRICS = ("shd", "sid", "f1", "precision", "recall", "auroc", "auprc", "auprc_trapezoid", "ece", "acyclic", "edges")
 
 
@@ -50,18 +53,23 @@ def tidy(records: Iterable[Record]) -> pd.DataFrame:
             "status": outcome.status,
             "seconds": outcome.seconds,
             "cpu_seconds": outcome.cpu_seconds,
+            "peak_memory": outcome.peak_memory,
             "message": outcome.message,
+            **{name: record.provenance.get(name) for name in PROVENANCE},
             "score": np.nanmean([math.nan if s is None else s for s in outcome.scores])
             if any(s is not None for s in outcome.scores)
             else math.nan,
+            "base_rate": math.nan,
         }
         found: dict[str, Any] = dict.fromkeys(METRICS, math.nan)
         if outcome.status == "ok":
-            truth = np.asarray(instance(task).graph)
+            truth, known = np.asarray(instance(task).graph), known_pairs(task)
+            row["base_rate"] = base_rate(truth, ~np.eye(len(truth), dtype=bool) if known is None else known)
             guess = prediction(record, truth)
-            if guess is not None:
-                found = evaluate(truth, guess)
-                found["auprc_trapezoid"] = auprc_trapezoid(truth, guess)
+            if guess is not None and known is not None:
+                found = evaluate_known(truth, guess, known)
+            elif guess is not None:
+                found = {**evaluate(truth, guess), "auprc_trapezoid": auprc_trapezoid(truth, guess)}
         rows.append({**row, **{name: float(found[name]) for name in METRICS}})
     frame = pd.DataFrame(rows)
     order = ["section", "column", "domain", "d", "n", "method", "instance"]

@@ -50,7 +50,7 @@ def plan(experiment: Experiment, choice: Choice, tuned: Mapping[str, Any] | None
     methods = choose_methods(experiment, choice.methods)
     instances = experiment.instances if choice.instances is None else choice.instances
     own = instances if choice.own_instances is None else choice.own_instances
-    if experiment.kind == "sachs":
+    if experiment.kind in ("sachs", "folder"):
         instances = own = 1
     known = tuple(dict.fromkeys(setting.column for setting in experiment.settings))
     unknown = [column for column in choice.columns if column not in known]
@@ -62,13 +62,14 @@ def plan(experiment: Experiment, choice: Choice, tuned: Mapping[str, Any] | None
         for setting in experiment.settings
         for method in methods
         if instance < (own if method.name == "presage" else instances)
-        if method.runs_in(setting.section) and (not choice.columns or setting.column in choice.columns)
+        if experiment.kind == "folder" or method.runs_in(setting.section)
+        if not choice.columns or setting.column in choice.columns
     ]
     return list(dict.fromkeys(tasks))
 
 
 def _sized(setting: Setting, experiment: Experiment, choice: Choice) -> Setting:
-    if experiment.kind in ("sachs", "scaling"):
+    if experiment.kind in ("sachs", "scaling", "folder"):
         return setting
     n = setting.n if choice.rows is None else choice.rows
     d = setting.d if choice.variables is None else choice.variables
@@ -82,8 +83,10 @@ def _task(
     changes = default_settings(method.name, setting.column)
     # The paper uses the settings tuned for rff on Sachs.
     changes |= tuned.get("rff" if setting.column == "sachs" else setting.column, {}).get(method.name, {})
-    if method.name == "presage":
-        changes["model"] = method.model or setting.column
+    if method.model:
+        changes["model"] = method.model
+    elif method.name == "presage" and experiment.kind != "folder":
+        changes["model"] = setting.column
     bootstrap = experiment.bootstrap if choice.bootstrap is None else choice.bootstrap
     return Task(
         method=method.name,

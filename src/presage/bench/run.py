@@ -1,11 +1,7 @@
-"""Run an experiment from its declaration to tidy results, tables and pictures."""
+"""Run an experiment from its declaration to recorded results, tables and pictures."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +14,11 @@ from presage.bench.experiments import Experiment
 from presage.bench.frame import prediction, tidy
 from presage.bench.instances import instance
 from presage.bench.plan import Choice, choose_methods, plan
+from presage.bench.records import RunRecord, read_record
+from presage.bench.render import render
 from presage.bench.store import Store
-from presage.files import atomic_write
+from presage.errors import ConfigError
+from presage.metrics import calibration_curve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +30,16 @@ Progress = Callable[[int, int, Record | None], None]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """What came out: the tidy table, files written, how many tasks were read from disk and how many were run."""
+    """What came out: the tidy table, files written, how many tasks were read from disk and how many were run.
+
+    warnings: entries of the cache that were unreadable and run again.
+    """
 
     frame: pd.DataFrame
     files: tuple[Path, ...]
     cached: int
     executed: int
+    warnings: tuple[str, ...] = ()
 
 
 def run_experiment(
@@ -46,9 +49,16 @@ def run_experiment(
     choice: Choice,
     options: RunOptions,
     tuned: dict[str, Any] | None = None,
+    records: Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Run what is not on disk under `out`/cache yet, then write `out`/NAME: results, tables, pictures."""
+    """Run what is not on disk under `out`/cache yet, then write `out`/NAME: results, tables, pictures.
+
+    records: a folder of recorded results; those of this run are merged into `records`/NAME.
+    """
+    remark = _remark(choice)
+    if records is not None and remark:
+        raise ConfigError("a smaller version of an experiment is not recorded; leave out -d, -n and --bootstrap")
     folder = out / experiment.name
     if experiment.kind == "illustration":
         from presage.bench.figures import save
@@ -57,58 +67,29 @@ def run_experiment(
         return Run(frame=_empty(), files=tuple(save(illustrate(), folder / "illustration")), cached=0, executed=0)
     store = Store(folder=out / "cache")
     tasks = plan(experiment, choice, tuned)
-    started = time.time()
-    records: list[Record] = []
+    done: list[Record] = []
     if progress:
         progress(0, len(tasks), None)
     for record in run_tasks(tasks, store, options):
-        records.append(record)
+        done.append(record)
         if progress:
-            progress(len(records), len(tasks), record)
-    frame = tidy(records)
+            progress(len(done), len(tasks), record)
+    frame = tidy(done)
     if len(frame):
         frame["row"] = _row_labels(frame["method"], choice, experiment)
-    files = _write(experiment, folder, frame, records, _remark(choice))
-    executed = sum(not record.cached for record in records)
-    about = {
-        "experiment": experiment.name,
-        **_instances(frame),
-        "engine": options.engine,
-        "jobs": options.jobs,
-        "time_limit": options.limits.seconds,
-        "memory_limit": options.limits.memory / 2**30,
-        "clock": options.limits.clock,
-        "longest": _longest(frame),
-        "smaller": {"variables": choice.variables, "rows": choice.rows, "bootstrap": choice.bootstrap},
-        "date": time.strftime("%Y-%m-%d", time.gmtime(started)),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "seconds": round(time.time() - started, 1),
-        "executed": executed,
-    }
-    files.append(_text(folder / "run.json", json.dumps(about, indent=1) + "\n"))
-    return Run(frame=frame, files=tuple(files), cached=len(records) - executed, executed=executed)
-
-
-def _instances(frame: pd.DataFrame) -> dict[str, int]:
-    """How many instances the searches and our networks saw."""
-    if not len(frame):
-        return {"instances": 0, "own_instances": 0}
-    ours = frame["method"].str.startswith("presage")
-    found = {"instances": int(frame.loc[~ours, "instance"].nunique()), "own_instances": 0}
-    found["own_instances"] = int(frame.loc[ours, "instance"].nunique())
-    return found
-
-
-def _longest(frame: pd.DataFrame) -> float | None:
-    """Processor seconds of the longest answer: answers of an earlier command with a higher limit stay."""
-    seconds = frame.loc[frame["status"] == "ok", "cpu_seconds"].dropna() if len(frame) else ()
-    return round(float(max(seconds)), 1) if len(seconds) else None
+    found = RunRecord(experiment=experiment, results=frame, extras=_extras(experiment, frame, done), remark=remark)
+    files = [*found.save(folder), *render(found, folder)]
+    if records is not None and len(frame):
+        kept = records / experiment.name
+        files += (read_record(kept).merge(found) if (kept / "run.json").is_file() else found).save(kept)
+    executed = sum(not record.cached for record in done)
+    return Run(frame=frame, files=tuple(files), cached=len(done) - executed, executed=executed)
 
 
 def _row_labels(methods: Iterable[str], choice: Choice, experiment: Experiment) -> list[str]:
-    """The network of each column is one row "presage", unless networks were named."""
-    if any(chosen.model for chosen in choose_methods(experiment, choice.methods)):
+    """The network of each column is one row "presage", unless networks were named or one serves all columns."""
+    named = any(chosen.model for chosen in choose_methods(experiment, choice.methods))
+    if named or experiment.kind == "folder":
         return list(methods)
     return ["presage" if method.startswith("presage:") else method for method in methods]
 
@@ -126,62 +107,60 @@ def _empty() -> pd.DataFrame:
     return pd.DataFrame()
 
 
-def _text(path: Path, text: str) -> Path:
-    with atomic_write(path) as file:
-        file.write(text.encode())
-    return path
-
-
-def _write(
-    experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record], remark: str
-) -> list[Path]:
-    from presage.bench.grids import radar_grid, scaling_grid
-    from presage.bench.tables import build_table, latex, markdown
-
-    files = [_text(folder / "results.csv", frame.to_csv(index=False))]
-    with atomic_write(folder / "results.parquet") as file:
-        frame.to_parquet(file, index=False)
-    files.append(folder / "results.parquet")
-    if not len(frame):
-        return files
-    if experiment.kind in ("table", "calibration", "sachs"):
-        table = build_table(experiment, frame, remark)
-        files.append(_text(folder / "table.md", markdown(table)))
-        files.append(_text(folder / "table.tex", latex(table)))
-    elif experiment.kind in ("radar", "scaling"):
-        grid = radar_grid if experiment.kind == "radar" else scaling_grid
-        files.append(_text(folder / "table.md", grid(experiment, frame)))
-    return files + _pictures(experiment, folder, frame, records)
-
-
-def _pictures(experiment: Experiment, folder: Path, frame: pd.DataFrame, records: Sequence[Record]) -> list[Path]:
-    from presage.bench import figures
-
-    columns = [c for c in dict.fromkeys(s.column for s in experiment.settings) if c in set(frame["column"])]
-    sections = [s for s in dict.fromkeys(s.section for s in experiment.settings) if s in set(frame["section"])]
-    if experiment.kind == "radar":
-        return figures.save(figures.radar_picture(frame, columns, experiment.metrics), folder / "radar")
-    if experiment.kind == "scaling":
-        return figures.save(figures.scaling_picture(frame, columns), folder / "scaling")
+def _extras(experiment: Experiment, frame: pd.DataFrame, records: Sequence[Record]) -> dict[str, pd.DataFrame]:
+    """The tidy tables behind pictures that metrics alone do not give."""
     if experiment.kind not in ("calibration", "sachs"):
-        return []
+        return {}
     rows = dict(zip(frame["method"], frame["row"], strict=True))
-    predictions: dict[tuple[str, str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
-    truth = np.zeros((1, 1))
-    names: tuple[str, ...] = ()
-    for record in records:
-        if record.outcome.status != "ok":
-            continue
-        data = instance(record.task)
-        truth, names = np.asarray(data.graph), data.names
-        guess = prediction(record, truth)
-        setting = record.task.setting
-        key = (setting.section, setting.column, rows[record.task.label])
-        predictions.setdefault(key, []).append((truth, np.asarray(guess)))
-    if not predictions:
-        return []
+    answered = [record for record in records if record.outcome.status == "ok"]
+    if not answered:
+        return {}
     if experiment.kind == "calibration":
-        picture = figures.calibration_picture(predictions, columns, sections)
-    else:
-        picture = figures.sachs_picture(predictions, names, truth, sections)
-    return figures.save(picture, folder / experiment.name)
+        return {"calibration": _calibration(answered, rows)}
+    return {"edges": _edges(answered, rows)}
+
+
+def _calibration(records: Sequence[Record], rows: dict[str, str]) -> pd.DataFrame:
+    """Bins of the calibration curve of every section, column and row, all instances pooled."""
+    import pandas as pd
+
+    pooled: dict[tuple[str, str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
+    for record in records:
+        setting, truth = record.task.setting, np.asarray(instance(record.task).graph)
+        key = (setting.section, setting.column, rows[record.task.label])
+        pooled.setdefault(key, []).append((truth, np.asarray(prediction(record, truth))))
+    found = []
+    for (section, column, row), pairs in pooled.items():
+        curve = calibration_curve([truth for truth, _ in pairs], [guess for _, guess in pairs])
+        found += [
+            {"section": section, "column": column, "row": row, "bin": place, "predicted": p, "empirical": e, "count": c}
+            for place, (p, e, c) in enumerate(zip(curve.predicted, curve.empirical, curve.count, strict=True))
+        ]
+    return pd.DataFrame(found)
+
+
+def _edges(records: Sequence[Record], rows: dict[str, str]) -> pd.DataFrame:
+    """Edges with a probability above 0 in every section and row, and those of the reference graph."""
+    import pandas as pd
+
+    from presage.bench.figures import REFERENCE
+
+    found = []
+    for record in records:
+        data, section = instance(record.task), record.task.setting.section
+        truth = np.asarray(data.graph)
+        for row, matrix in (
+            (REFERENCE, truth.astype(float)),
+            (rows[record.task.label], np.asarray(prediction(record, truth))),
+        ):
+            found += [
+                {
+                    "section": section,
+                    "row": row,
+                    "source": data.names[i],
+                    "target": data.names[j],
+                    "probability": round(float(matrix[i, j]), 6),
+                }
+                for i, j in zip(*np.nonzero(matrix), strict=True)
+            ]
+    return pd.DataFrame(found).drop_duplicates(ignore_index=True)

@@ -41,10 +41,12 @@ class Store:
             "scores": list(outcome.scores),
             "seconds": outcome.seconds,
             "cpu_seconds": outcome.cpu_seconds,
+            "peak_memory": outcome.peak_memory,
             "note": outcome.note,
             "message": outcome.message,
             **beside,
         }
-        parts: dict[str, Any] = {} if outcome.matrices is None else {"matrices": outcome.matrices}
+        arrays = {"matrices": outcome.matrices, "confounded": outcome.confounded}
+        parts: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
         with atomic_write(self._path(key)) as file:
             np.savez_compressed(file, meta=np.array(json.dumps(meta)), **parts)

@@ -15,10 +15,28 @@ from presage.metrics import highlight, mean_and_error
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Cell", "Table", "build_table", "format_number", "latex", "markdown", "method_title"]
+__all__ = [
+    "MIN_INSTANCES",
+    "Block",
+    "Cell",
+    "Row",
+    "Table",
+    "answered",
+    "best_rows",
+    "build_table",
+    "failures",
+    "format_number",
+    "is_trivial",
+    "latex",
+    "markdown",
+    "method_title",
+    "row_labels",
+]
 
 LOWER = {"sid", "shd", "ece"}
 NEUTRAL = {"edges", "acyclic"}
+MIN_INSTANCES = 10
+"""Methods with fewer instances are not compared by a significance test."""
 TITLES = {"sid": "SID", "shd": "SHD", "f1": "F1", "auroc": "AUROC", "auprc": "AUPRC", "ece": "ECE"}
 _MATH = {"sid": r"SID $\downarrow$", "shd": r"SHD $\downarrow$", "ece": r"ECE $\downarrow$", "f1": r"F1 $\uparrow$"}
 
@@ -33,13 +51,38 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """sections: title -> rows of (method, done, cells). heads: (column, metric) of every cell."""
+class Row:
+    """A method in one block. done: runs with an answer of all runs. trivial: needs no causal reasoning."""
+
+    title: str
+    done: str
+    cells: list[Cell]
+    trivial: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Rows that are compared with each other. heads: (column, metric) of every cell."""
 
     title: str
     heads: tuple[tuple[str, str], ...]
-    sections: dict[str, list[tuple[str, str, list[Cell]]]]
+    rows: list[Row]
+
+    def parts(self) -> list[tuple[str, list[Row]]]:
+        """The rows in two parts, each with its title: methods, and trivial methods."""
+        found = [(self.title, [row for row in self.rows if not row.trivial])]
+        found.append((f"{self.title}, trivial methods", [row for row in self.rows if row.trivial]))
+        return [(title, rows) for title, rows in found if rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Blocks one below the other; notes: runs without an answer. against_paper: the paper's numbers stand beside."""
+
+    title: str
+    blocks: list[Block]
     notes: tuple[str, ...]
+    against_paper: bool = True
 
 
 def method_title(label: str, starred: bool = False) -> str:
@@ -68,46 +111,60 @@ def format_number(metric: str, value: float, error: float | None) -> str:
     return text if error is None or math.isnan(error) else f"{text} ({error:.{1 if digits == 1 else 2}f})"
 
 
-def _rows(frame: pd.DataFrame) -> list[str]:
-    """Row labels: a network chosen by column is one row, "presage"."""
+def row_labels(frame: pd.DataFrame) -> list[str]:
+    """Labels of rows in the order of the registry: a network chosen by column is one row, "presage"."""
     order = {name: place for place, name in enumerate(BASELINES)}
     return sorted(frame["row"].unique(), key=lambda label: (order[label.partition(":")[0]], label))
+
+
+def is_trivial(label: str) -> bool:
+    """Whether a row belongs to a method that needs no causal reasoning."""
+    return BASELINES[label.partition(":")[0]].trivial
 
 
 def build_table(experiment: Experiment, frame: pd.DataFrame, remark: str = "") -> Table:
     """Means over instances; bold follows the Welch t-test within each section and column, as in the paper."""
     present = set(frame["column"])
-    columns = [column for column in _columns(experiment) if column in present]
+    columns = [column for column in dict.fromkeys(s.column for s in experiment.settings) if column in present]
     heads = tuple((column, metric) for column in columns for metric in experiment.metrics)
-    sections: dict[str, list[tuple[str, str, list[Cell]]]] = {}
+    blocks: list[Block] = []
     notes: list[str] = []
     for section in dict.fromkeys(setting.section for setting in experiment.settings):
         part = frame[frame["section"] == section]
         if not len(part):
             continue
-        best = {
-            (column, metric): _best(part[part["column"] == column], metric) if metric not in NEUTRAL else set()
-            for column, metric in heads
-        }
+        best = {(column, metric): best_rows(part[part["column"] == column], metric) for column, metric in heads}
         rows = []
-        for label in _rows(part):
+        for label in row_labels(part):
             mine = part[part["row"] == label]
             cells = [_cell(experiment, section, label, mine, column, metric, best) for column, metric in heads]
-            done = int((mine["status"] == "ok").sum())
-            rows.append((method_title(label, starred=experiment.bootstrap > 0), f"{done}/{len(mine)}", cells))
-            notes += _failures(method_title(label), section, mine)
-        sections[section] = rows
+            title = method_title(label, starred=experiment.bootstrap > 0)
+            rows.append(Row(title=title, done=answered(mine), cells=cells, trivial=is_trivial(label)))
+            notes += failures(method_title(label), section, mine)
+        blocks.append(Block(title=section, heads=heads, rows=rows))
     title = f"{experiment.title}; {remark}" if remark else experiment.title
-    return Table(title=title, heads=heads, sections=sections, notes=tuple(notes))
+    return Table(title=title, blocks=blocks, notes=tuple(notes), against_paper=bool(experiment.paper))
 
 
-def _columns(experiment: Experiment) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(setting.column for setting in experiment.settings))
+def answered(mine: pd.DataFrame) -> str:
+    """How many runs of how many have an answer."""
+    return f"{int((mine['status'] == 'ok').sum())}/{len(mine)}"
 
 
-def _best(part: pd.DataFrame, metric: str) -> set[str]:
-    samples = {str(label): group[metric].to_numpy(dtype=float) for label, group in part.groupby("row")}
-    return highlight(samples, higher_is_better=metric not in LOWER)
+def best_rows(part: pd.DataFrame, metric: str) -> set[str]:
+    """Labels to print in bold: the best mean and those a Welch t-test cannot tell from it.
+
+    Only methods with at least `MIN_INSTANCES` values are compared, and trivial methods never are. A single method is
+    compared with nobody, so it is not marked either.
+    """
+    if metric in NEUTRAL:
+        return set()
+    samples = {
+        str(label): group[metric].to_numpy(dtype=float)
+        for label, group in part.groupby("row")
+        if group[metric].notna().sum() >= MIN_INSTANCES and not is_trivial(str(label))
+    }
+    return highlight(samples, higher_is_better=metric not in LOWER) if len(samples) > 1 else set()
 
 
 def _cell(
@@ -133,36 +190,38 @@ def _cell(
     )
 
 
-def _failures(title: str, section: str, mine: pd.DataFrame) -> list[str]:
+def failures(title: str, section: str, mine: pd.DataFrame) -> list[str]:
+    """One line per column and reason for runs without an answer."""
     notes = []
     for (column, status), group in mine[mine["status"] != "ok"].groupby(["column", "status"]):
         reason = "" if status == "no model" else f" ({group['message'].iloc[0]})"
-        notes.append(f"{title}, {section}, {column}: {len(group)} x {status}{reason}")
+        where = ", ".join(part for part in (title, section, str(column)) if part)
+        notes.append(f"{where}: {len(group)} x {status}{reason}")
     return notes
 
 
 def markdown(table: Table) -> str:
     """GitHub Markdown; each number is ours, then the paper's after the bar."""
     lines = [f"### {table.title}", ""]
-    for section, rows in table.sections.items():
-        heads = [f"{column} {TITLES.get(metric, metric)}" for column, metric in table.heads]
-        lines += [
-            f"| {section} | runs | " + " | ".join(heads) + " |",
-            "| --- " * (len(heads) + 2) + "|",
-        ]
-        for title, done, cells in rows:
-            shown = [
-                (f"**{cell.ours}**" if cell.best else cell.ours) + (f" / {cell.paper}" if cell.paper else "")
-                for cell in cells
-            ]
-            lines.append(f"| {title.replace('*', chr(92) + '*')} | {done} | " + " | ".join(shown) + " |")
-        lines.append("")
+    for block in table.blocks:
+        heads = [f"{column} {TITLES.get(metric, metric)}".strip() for column, metric in block.heads]
+        for title, rows in block.parts():
+            lines += [f"| {title} | runs | " + " | ".join(heads) + " |", "| --- " * (len(heads) + 2) + "|"]
+            for row in rows:
+                shown = [
+                    (f"**{cell.ours}**" if cell.best else cell.ours) + (f" / {cell.paper}" if cell.paper else "")
+                    for cell in row.cells
+                ]
+                lines.append(f"| {row.title.replace('*', chr(92) + '*')} | {row.done} | " + " | ".join(shown) + " |")
+            lines.append("")
+    beside = " In rows of Presage the paper's number is AVICI's." if table.against_paper else ""
     lines.append(
-        "Mean (standard error) over instances, ours / the paper's. Bold: the best of ours in its section and those a "
-        "Welch t-test at 95% cannot tell from it. In rows of Presage the paper's number is AVICI's. "
+        f"Mean (standard error) over instances{', ours / the paper' + chr(39) + 's' if table.against_paper else ''}. "
+        f"Bold: the best of the methods with at least {MIN_INSTANCES} instances in its block, and those a Welch t-test "
+        f"at 95% cannot tell from it; trivial methods are not compared.{beside} "
         "Runs without an answer are left out of the means; `runs` counts the others."
     )
-    if any(title.endswith("*") for rows in table.sections.values() for title, _, _ in rows):
+    if any(row.title.endswith("*") for block in table.blocks for row in block.rows):
         lines.append("\\* DAG bootstrap.")
     if table.notes:
         lines += ["", "Runs without an answer:", "", *(f"- {note}" for note in table.notes)]
@@ -184,22 +243,23 @@ def _escape(text: str) -> str:
 
 def latex(table: Table) -> str:
     """A tabular for booktabs; the paper's numbers stand small below ours."""
-    columns: Sequence[str] = tuple(dict.fromkeys(column for column, _ in table.heads))
-    per = len(table.heads) // len(columns)
+    heads = table.blocks[0].heads
+    columns: Sequence[str] = tuple(dict.fromkeys(column for column, _ in heads))
+    per = len(heads) // len(columns)
     lines = [
         f"% {table.title}. Needs \\usepackage{{booktabs}}.",
-        r"\begin{tabular}{l" + "c" * len(table.heads) + "}",
+        r"\begin{tabular}{l" + "c" * len(heads) + "}",
         r"\toprule",
         " & ".join(["", *(rf"\multicolumn{{{per}}}{{c}}{{{_escape(column)}}}" for column in columns)]) + r" \\",
-        rf"\cmidrule{{2-{len(table.heads) + 1}}}",
-        " & ".join(["", *(_MATH.get(metric, TITLES.get(metric, metric)) for _, metric in table.heads)]) + r" \\",
+        rf"\cmidrule{{2-{len(heads) + 1}}}",
+        " & ".join(["", *(_MATH.get(metric, TITLES.get(metric, metric)) for _, metric in heads)]) + r" \\",
     ]
-    for rows in table.sections.values():
+    for _, rows in (part for block in table.blocks for part in block.parts()):
         lines.append(r"\midrule")
-        for title, _, cells in rows:
-            ours = [rf"\textbf{{{_escape(cell.ours)}}}" if cell.best else _escape(cell.ours) for cell in cells]
-            lines.append(" & ".join([_escape(title), *ours]) + r" \\")
-            if any(cell.paper for cell in cells):
-                theirs = [rf"{{\scriptsize {_escape(cell.paper)}}}" if cell.paper else "" for cell in cells]
+        for row in rows:
+            ours = [rf"\textbf{{{_escape(cell.ours)}}}" if cell.best else _escape(cell.ours) for cell in row.cells]
+            lines.append(" & ".join([_escape(row.title), *ours]) + r" \\")
+            if any(cell.paper for cell in row.cells):
+                theirs = [rf"{{\scriptsize {_escape(cell.paper)}}}" if cell.paper else "" for cell in row.cells]
                 lines.append(" & ".join([r"\quad{\scriptsize paper}", *theirs]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

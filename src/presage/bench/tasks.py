@@ -99,12 +99,13 @@ def task_key(task: Task) -> str | None:
     return _digest(parts)
 
 
-_SHARED = {"gran-dag": ("pruning",), "lingam": ("trivial",), "pc": ("hsic",), "igsp": ("hsic",)}
+_SHARED = {"dag-gnn": ("neural",), "gran-dag": ("pruning",), "lingam": ("trivial",), "pc": ("hsic",), "igsp": ("hsic",)}
 """Modules an adapter uses beside its own."""
 _LIBRARIES = {
     "causal_learn": "causal-learn",
     "gies_": "gies",
     "neural": "torch",
+    "dag_gnn": "torch",
     "trivial": "scikit-learn",
     "ica_lingam": "scikit-learn",
 }

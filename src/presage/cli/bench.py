@@ -1,4 +1,4 @@
-"""`presage bench`: every table and figure of the paper, run resumably."""
+"""`presage bench`: every table and figure of the paper, and datasets with known graphs, run resumably."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from presage.errors import ConfigError
+
 if TYPE_CHECKING:
     from presage.bench.engine import Record
     from presage.bench.run import Progress, Run
@@ -18,7 +20,13 @@ __all__ = ["register"]
 
 
 def bench(
-    name: Annotated[str, typer.Argument(help="An experiment of `presage bench list`, or: list, tune, results.")],
+    name: Annotated[
+        str, typer.Argument(help="An experiment of `presage bench list`, or: list, folder, tune, results.")
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="With `folder`: the folder of npz files with known graphs.", show_default=False),
+    ] = None,
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all. presage:NAME is a network.")] = "all",
     instances: Annotated[int | None, typer.Option(help="Number of instances; the paper's if not given.")] = None,
     own_instances: Annotated[
@@ -48,22 +56,30 @@ def bench(
         Path | None, typer.Option(help="Settings from `presage bench tune` (default: OUT/tuned.json).")
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what crashed before.")] = False,
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Folder of recorded results: a run is merged into it, `results` reads it (records/bench)."),
+    ] = None,
     to: Annotated[Path, typer.Option(help="Where `presage bench results` writes.")] = Path("benchmarks/RESULTS.md"),
     as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Run an experiment of the paper: results, tables beside the paper's numbers, pictures.
+    """Run an experiment of the paper, or any methods on your own datasets with known graphs.
 
     Everything done is kept under OUT/cache, so the same command continues after any interruption. Test instances are
-    numbers 0, 1, ... of a stream that training never touches.
+    numbers 0, 1, ... of a stream that training never touches. Results are csv files, tables and pictures.
 
     Examples: presage bench list
 
     presage bench table-30 --methods presage,ges,pc --instances 5 --out results/
 
+    presage bench folder gold/ --methods presage:scm,grasp,pc --out results/
+
     presage bench tune --methods pc --columns linear
 
-    presage bench results --out results/
+    presage bench results --records records/bench
     """
+    if (name == "folder") != (folder is not None):
+        raise ConfigError("a folder of datasets is given as: presage bench folder DIR")
     if name == "list":
         return _list(as_json)
     from presage.bench.engine import RunOptions
@@ -72,7 +88,7 @@ def bench(
     if name == "results":
         from presage.bench.results import write_results
 
-        print(f"wrote {write_results(out, to)}")
+        print(f"wrote {write_results(records or Path('records/bench'), to)}")
         return None
     wanted = tuple(part for part in methods.split(",") if part)
     chosen_columns = tuple(part for part in columns.split(",") if part)
@@ -98,9 +114,24 @@ def bench(
     from presage.bench.plan import Choice, read_tuned
     from presage.bench.run import run_experiment
 
-    experiment = get_experiment(name)
-    if tuned is None and (out / "tuned.json").is_file():
-        tuned = out / "tuned.json"
+    if folder is not None:
+        from presage.bench.folder import folder_experiment
+
+        not_for_folders = {
+            "--instances": instances,
+            "--own-instances": own_instances,
+            "--variables": variables,
+            "--rows": rows,
+            "--tuned": tuned,
+        }
+        given = [option for option, value in not_for_folders.items() if value is not None]
+        if given:
+            raise ConfigError(f"presage bench folder uses the datasets as they are; leave out {', '.join(given)}")
+        experiment = folder_experiment(folder)
+    else:
+        experiment = get_experiment(name)
+        if tuned is None and (out / "tuned.json").is_file():
+            tuned = out / "tuned.json"
     choice = Choice(
         methods=wanted,
         instances=instances,
@@ -118,6 +149,7 @@ def bench(
             choice=choice,
             options=options,
             tuned=settings,
+            records=records,
             progress=progress,
         )
     _report(run, as_json)

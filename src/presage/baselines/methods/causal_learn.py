@@ -1,4 +1,4 @@
-"""PC, GES, GRaSP, BOSS and DirectLiNGAM through the package causal-learn."""
+"""PC, FCI, GES, GRaSP, BOSS and DirectLiNGAM through the package causal-learn."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from presage.baselines.api import Estimate, Problem
-from presage.baselines.orientation import cpdag_row_to_column, from_endpoints, weights_child_by_parent
+from presage.baselines.orientation import cpdag_row_to_column, from_endpoints, from_pag, weights_child_by_parent
 from presage.errors import require_extra
 
-__all__ = ["boss", "direct_lingam", "ges", "grasp", "pc"]
+__all__ = ["boss", "direct_lingam", "fci", "ges", "grasp", "pc"]
 
 
 def _package(module: str) -> Any:
@@ -78,6 +78,18 @@ def pc(problem: Problem, *, alpha: float, test: str) -> Estimate:
     with _quiet():
         found = search(problem.regular(), alpha, test, show_progress=False)
     return from_endpoints(found.G.graph)
+
+
+def fci(problem: Problem, *, alpha: float, depth: int) -> Estimate:
+    """FCI, which allows for hidden common causes: Fisher's z test, or the G test if all columns are discrete."""
+    if (answer := _trivial(problem)) is not None:
+        return answer
+    search = _package("search.ConstraintBased.FCI").fci
+    discrete = bool(problem.discrete.all())
+    values = problem.raw if discrete else problem.regular()
+    with _quiet():
+        found, _ = search(values, "gsq" if discrete else "fisherz", alpha, depth=depth, show_progress=False)
+    return from_pag(found.graph)
 
 
 def ges(problem: Problem) -> Estimate:

@@ -23,7 +23,7 @@ from presage.graphs.ops import project_to_dag
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["dcdi", "gran_dag"]
+__all__ = ["RATE", "AcyclicityPenalty", "cycles", "dcdi", "gran_dag"]
 
 BATCH = 128
 RATE = 3e-3
@@ -89,8 +89,8 @@ class _Densities:
         return [self.log_scale, *(part for layer in self.layers for part in layer)]
 
 
-def _cycles(edges: torch.Tensor) -> torch.Tensor:
-    """Zero exactly for an acyclic matrix [d, d] of probabilities: log of the mean diagonal of (1 + edges / d)^d.
+def cycles(edges: torch.Tensor) -> torch.Tensor:
+    """Zero exactly for an acyclic matrix [d, d] of numbers >= 0: log of the mean diagonal of (1 + edges / d)^d.
 
     The logarithm keeps dense matrices, where the power is huge, on the scale of sparse ones. On a graph without cycles
     the gradient vanishes for every edge that closes none, so that the constraint leaves a found graph alone.
@@ -100,6 +100,31 @@ def _cycles(edges: torch.Tensor) -> torch.Tensor:
     d = len(edges)
     trace: torch.Tensor = torch.linalg.matrix_power(torch.eye(d) + edges / d, d).diagonal().sum()
     return (trace / d).log()
+
+
+class AcyclicityPenalty:
+    """The augmented Lagrangian of `cycles(edges) = 0`.
+
+    In a first share `warm_up` of the steps nothing is asked for. penalty: factor of the quadratic term after that.
+    """
+
+    def __init__(self, steps: int, *, warm_up: float = WARM_UP, penalty: float = 0.0) -> None:
+        self.warm = int(warm_up * steps)
+        self.every = max(1, (steps - self.warm) // ROUNDS)
+        self.multiplier, self.penalty, self.last = 0.0, penalty, float("inf")
+
+    def __call__(self, step: int, edges: torch.Tensor) -> torch.Tensor | float:
+        """What to add to the loss in a step."""
+        if step < self.warm:
+            return 0.0
+        found = cycles(edges)
+        if (step - self.warm) % self.every == 0:
+            now = float(found.detach())
+            self.multiplier += self.penalty * now
+            if now > 0.9 * self.last or self.penalty == 0.0:
+                self.penalty = min(max(1.0, 1.5 * self.penalty), 1e9)
+            self.last = now
+        return self.multiplier * found + 0.5 * self.penalty * found**2
 
 
 def _fit(
@@ -125,23 +150,13 @@ def _fit(
         [{"params": net.parameters(), "lr": RATE}, {"params": [net.logits], "lr": 3.0 * RATE}], betas=(0.9, 0.99)
     )
     rows = torch.from_numpy(train)
-    multiplier, penalty, last = 0.0, 0.0, float("inf")
-    warm = int(WARM_UP * steps)
-    every = max(1, (steps - warm) // ROUNDS)
+    acyclicity = AcyclicityPenalty(steps)
     for step in range(steps):
         pick = rows[torch.randint(len(rows), (min(BATCH, len(rows)),), generator=rng)]
         density = net.log_density(x[pick], net.draw_mask(len(pick)))
         edges = net.edges()
         loss = -(density * follows[pick]).sum(dim=1).mean() + sparsity * edges.sum()
-        if step >= warm:
-            cycles = _cycles(edges)
-            if (step - warm) % every == 0:
-                now = float(cycles.detach())
-                multiplier += penalty * now
-                if now > 0.9 * last or penalty == 0.0:
-                    penalty = min(max(1.0, 1.5 * penalty), 1e9)
-                last = now
-            loss = loss + multiplier * cycles + 0.5 * penalty * cycles**2
+        loss = loss + acyclicity(step, edges)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()

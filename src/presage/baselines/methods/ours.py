@@ -22,5 +22,8 @@ def _loaded(model: str) -> Model:
 
 def presage_model(problem: Problem, *, model: str) -> Estimate:
     """The edge probabilities of a trained network; it standardizes the measured values itself."""
-    matrix = _loaded(model).probabilities(problem.raw, problem.mask if problem.mask.any() else None)
-    return Estimate(matrix=matrix, kind="probabilities", note=f"model {model}")
+    network = _loaded(model)
+    found = network.predict(network.prepare(problem.raw, problem.mask, problem.missing, problem.column_kinds))
+    return Estimate(
+        matrix=found.probabilities, kind="probabilities", confounded=found.confounded, note=f"model {model}"
+    )

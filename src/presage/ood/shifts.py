@@ -33,7 +33,7 @@ def _z(data: Dataset) -> np.ndarray:
     """Values in robust standard deviations about the median, so that heavy tails stay moderate."""
     centre = np.median(data.x, axis=0)
     spread = np.quantile(np.abs(data.x - centre), 0.683, axis=0)
-    return (data.x - centre) / np.where(spread > 0, spread, 1.0)
+    return np.asarray((data.x - centre) / np.where(spread > 0, spread, 1.0))
 
 
 def _values(change: Callable[[np.ndarray, np.random.Generator], np.ndarray]) -> Shift:
@@ -87,7 +87,7 @@ def _batches(size: float) -> Shift:
 
     def change(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         second = rng.random(len(z)) < 0.5
-        return z + second[:, None] * rng.normal(0.0, size, z.shape[1])
+        return np.asarray(z + second[:, None] * rng.normal(0.0, size, z.shape[1]))
 
     return _values(change)
 
@@ -108,7 +108,7 @@ def _smoothed(width: int) -> Shift:
     def change(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         total = np.cumsum(np.concatenate([np.zeros((1, z.shape[1])), z]), axis=0)
         start = np.maximum(np.arange(len(z)) + 1 - width, 0)
-        return total[1:] - total[start]
+        return np.asarray(total[1:] - total[start])
 
     return _values(change)
 
@@ -132,18 +132,30 @@ def _ranks(transform: Callable[[np.ndarray], np.ndarray]) -> Shift:
 
 
 def _logit(share: np.ndarray) -> np.ndarray:
-    return np.log(share / (1.0 - share))
+    return np.asarray(np.log(share / (1.0 - share)))
 
 
 def _few_rows(n: int) -> Shift:
     return lambda data, rng: data.take(np.sort(rng.permutation(data.n)[:n]))
 
 
+def _exponential(rate: float) -> Shift:
+    return _values(lambda z, rng: np.exp(rate * np.clip(z, -8, 8)))
+
+
+def _power(exponent: float) -> Shift:
+    return _values(lambda z, rng: np.sign(z) * np.abs(z) ** exponent)
+
+
+def _saturated(slope: float) -> Shift:
+    return _values(lambda z, rng: np.tanh(slope * z))
+
+
 SHIFTS: dict[str, Shift] = {
     **{f"rounded to {k} digits": _round(k) for k in (1, 2, 3, 4)},
-    **{f"exponential {k:g}": _values(lambda z, rng, k=k: np.exp(k * np.clip(z, -8, 8))) for k in (0.3, 1.0, 2.0)},  # type: ignore[misc]
-    **{f"power {k:g}": _values(lambda z, rng, k=k: np.sign(z) * np.abs(z) ** k) for k in (0.3, 2.0, 3.0)},  # type: ignore[misc]
-    **{f"saturated {k:g}": _values(lambda z, rng, k=k: np.tanh(k * z)) for k in (0.5, 1.5, 4.0)},  # type: ignore[misc]
+    **{f"exponential {rate:g}": _exponential(rate) for rate in (0.3, 1.0, 2.0)},
+    **{f"power {exponent:g}": _power(exponent) for exponent in (0.3, 2.0, 3.0)},
+    **{f"saturated {slope:g}": _saturated(slope) for slope in (0.5, 1.5, 4.0)},
     "squared": _values(lambda z, rng: z**2),
     "absolute": _values(lambda z, rng: np.abs(z)),
     "sine": _values(lambda z, rng: np.sin(2.0 * z)),
@@ -183,25 +195,33 @@ def _gene_batches(size: float) -> Shift:
 
     def change(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         rates = np.where(rng.random(len(x)) < 0.5, 1.0, 0.0)[:, None] * rng.normal(0.0, size, x.shape[1])
-        return rng.poisson(np.minimum(x * np.exp(rates), 1e7)).astype(float)
+        return _poisson(x * np.exp(rates), rng)
 
     return _counts(change)
 
 
+def _poisson(rate: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.asarray(rng.poisson(np.minimum(rate, 1e7)).astype(np.float64))
+
+
+def _dropout(share: float) -> Shift:
+    return _counts(lambda x, rng: x * (rng.random(x.shape) > share))
+
+
+def _scaled(factor: float) -> Shift:
+    return _counts(lambda x, rng: _poisson(factor * x, rng))
+
+
+def _ambient(share: float) -> Shift:
+    """Counts of the average row added to every row."""
+    return _counts(lambda x, rng: x + _poisson(np.broadcast_to(share * x.mean(axis=0), x.shape), rng))
+
+
 COUNT_SHIFTS: dict[str, Shift] = {
     **{f"thinned to {share:g}": _thin(share) for share in (0.5, 0.2, 0.05)},
-    **{
-        f"dropout {share:g}": _counts(lambda x, rng, share=share: x * (rng.random(x.shape) > share))
-        for share in (0.1, 0.3, 0.6)
-    },  # type: ignore[misc]
-    **{
-        f"counts times {k}": _counts(lambda x, rng, k=k: rng.poisson(np.minimum(k * x, 1e7)).astype(float))
-        for k in (3, 10)
-    },  # type: ignore[misc]
-    **{
-        f"ambient {share:g}": _counts(lambda x, rng, share=share: x + rng.poisson(share * x.mean(axis=0), x.shape))
-        for share in (0.3, 1.0)
-    },  # type: ignore[misc]
+    **{f"dropout {share:g}": _dropout(share) for share in (0.1, 0.3, 0.6)},
+    **{f"counts times {factor}": _scaled(factor) for factor in (3, 10)},
+    **{f"ambient {share:g}": _ambient(share) for share in (0.3, 1.0)},
     "doublets": _counts(lambda x, rng: x + x[rng.permutation(len(x))] * (rng.random((len(x), 1)) < 0.5)),
     "capped": _counts(lambda x, rng: np.minimum(x, 1.0 + np.quantile(x, 0.9, axis=0))),
     "logarithms": _counts(lambda x, rng: np.log1p(x) * 3.0),

@@ -145,7 +145,8 @@ def _ranks(z: np.ndarray) -> np.ndarray:
         _, codes, counts = np.unique(z[:, j], return_inverse=True, return_counts=True)
         out[:, j] = (np.cumsum(counts) - 0.5 * (counts + 1))[codes]
     out -= out.mean(axis=0)
-    return out / np.maximum(out.std(axis=0), 1e-9)
+    out /= np.maximum(out.std(axis=0), 1e-9)
+    return out
 
 
 def _dependence(z: np.ndarray) -> dict[str, float]:

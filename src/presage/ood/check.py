@@ -190,7 +190,7 @@ def compare(reference: Mapping[str, Any], summary: Summary) -> OODReport:
 
 def _compare(reference: Mapping[str, Any], summary: Summary) -> OODReport:
     names = list(reference["names"])
-    losses = _excess(reference, [summary])[0] * np.array(reference["weights"])  # [2 F]
+    losses = _excess(reference, [summary])[0] * np.reshape(reference["weights"], 2 * len(names))
     score = float(min(losses.sum(), 1.0))
     by_name = losses.reshape(2, len(names)).sum(axis=0)
     centre = (_basis([summary], reference) @ np.array(reference["location"]).T)[0]

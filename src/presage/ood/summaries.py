@@ -13,7 +13,7 @@ import numpy as np
 from presage.data.standardize import standardize_dataset
 from presage.types import Dataset
 
-__all__ = ["LABELS", "Summary", "summarize"]
+__all__ = ["LABELS", "Summary", "standardized_ranks", "summarize"]
 
 _FEW = 10
 _ROWS, _COLUMNS = 2000, 150
@@ -124,7 +124,7 @@ def _marginals(z: np.ndarray, x: np.ndarray, missing: np.ndarray) -> dict[str, f
     skew = np.abs((z**3).sum(axis=0) / observed)
     kurtosis = np.log(np.maximum((z**4).sum(axis=0) / observed, 1.0))
     levels = np.array([len(np.unique(x[~missing[:, j], j])) for j in range(x.shape[1])])
-    serial = _ranks(z)
+    serial = standardized_ranks(z)
     serial = (serial[1:] * serial[:-1]).mean(axis=0)
     return {
         "skew": np.log1p(np.median(skew)),
@@ -138,7 +138,7 @@ def _marginals(z: np.ndarray, x: np.ndarray, missing: np.ndarray) -> dict[str, f
     }
 
 
-def _ranks(z: np.ndarray) -> np.ndarray:
+def standardized_ranks(z: np.ndarray) -> np.ndarray:
     """Standardized ranks within each column; ties share their mean rank."""
     out = np.empty_like(z)
     for j in range(z.shape[1]):
@@ -160,7 +160,7 @@ def _dependence(z: np.ndarray) -> dict[str, float]:
     square = np.clip(z, -6, 6) ** 2
     square = square - square.mean(axis=0)
     square /= np.maximum(square.std(axis=0), 1e-9)
-    ranks = _ranks(z)
+    ranks = standardized_ranks(z)
     spearman = ranks.T @ ranks / n
     spectrum = np.clip(np.linalg.eigvalsh(pearson), 0, None)
     r2 = 1 - 1 / np.diag(np.linalg.inv(pearson + 0.02 * np.eye(d)))

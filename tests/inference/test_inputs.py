@@ -81,6 +81,16 @@ def test_every_container_gives_the_same_dataset(x: np.ndarray, tmp_path: Path) -
         assert found.notes == expected, name
 
 
+def test_tensors_of_types_that_numpy_lacks(x: np.ndarray) -> None:
+    torch = pytest.importorskip("torch")
+    rounded = torch.tensor(x, dtype=torch.bfloat16)
+    np.testing.assert_array_equal(read_inputs(rounded).dataset.x, rounded.double().numpy())
+    for data in (torch.tensor(x).to_sparse(), torch.tensor(x, requires_grad=True)):
+        np.testing.assert_array_equal(read_inputs(data).dataset.x, x)
+    with pytest.raises(DataError, match="complex"):
+        read_inputs(torch.tensor(x, dtype=torch.complex64))
+
+
 def test_unnamed_containers(x: np.ndarray) -> None:
     torch = pytest.importorskip("torch")
     from scipy.sparse import csr_array

@@ -233,7 +233,7 @@ TABLES: dict[str, Callable[[], Odd]] = {
     "lone surrogates in a name": lambda: Odd(
         FRAME.rename(columns={"a": "x\ud800y"}), "x y", None, None, "control characters"
     ),
-    "overlong name": lambda: Odd(FRAME.rename(columns={"a": "x" * 9000}), "x" * 500 + "…", None, None, "overlong"),
+    "overlong name": lambda: Odd(FRAME.rename(columns={"a": "x" * 9000}), "x" * 200 + "…", None, None, "overlong"),
     "names equal once cleaned": lambda: Odd(
         FRAME.rename(columns={"a": "x\ty", "b": "x\ny"}), "x y 2", FRAME["b"].tolist(), None, "control"
     ),

@@ -79,7 +79,7 @@ def test_an_upload_is_shown_checked_and_not_left_on_the_disk(tmp_path, monkeypat
 
 def test_a_parquet_table_is_read_like_a_csv() -> None:
     buffer = io.BytesIO()
-    pd.read_csv(io.BytesIO(csv())).to_parquet(buffer)
+    pd.read_csv(io.BytesIO(csv()), float_precision="round_trip").to_parquet(buffer)
     upload = Upload("cells.parquet", buffer.getvalue())
     assert upload.preview.guess == "target"
     found, expected = upload.inputs("target").dataset, Upload("cells.csv", csv()).inputs("target").dataset

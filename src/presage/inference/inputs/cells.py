@@ -112,7 +112,7 @@ def _labels(column: Iterable[Any]) -> np.ndarray:
     out = np.empty(len(cells), dtype=object)
     known: dict[str, str | None] = {}
     for row, cell in enumerate(cells):
-        if cell is None or cell != cell or type(cell).__name__ in ("NAType", "NaTType"):
+        if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell):
             continue
         text = cell if isinstance(cell, str) else _text_of(cell)
         if text not in known:

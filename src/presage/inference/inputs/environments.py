@@ -34,7 +34,9 @@ def read_environment(environment: Any, table: Table) -> tuple[str, np.ndarray] |
         )
     cells = list(environment) if isinstance(environment, Sequence) else np.atleast_1d(to_array(environment)).tolist()
     n = len(table.values)
-    if len(cells) != n or any(isinstance(cell, (list, tuple, dict, set, np.ndarray)) for cell in cells):
+    if any(isinstance(cell, (list, tuple, dict, set, np.ndarray)) for cell in cells):
+        raise DataError("each label of the environment must be a single text or number")
+    if len(cells) != n:
         raise DataError(f"there are {len(cells)} labels of environments for {n} rows; give one label per row")
     return "environment", _labels(cells)
 
@@ -50,8 +52,16 @@ def _labels(cells: Sequence[Any]) -> np.ndarray:
         if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell):
             continue
         number = isinstance(cell, (int, float, np.number)) and not isinstance(cell, bool)
-        out[row] = as_written(cell) if number and abs(cell) < 1e300 else clean_name(cell)
+        out[row] = as_written(cell) if number and _is_float(cell) else clean_name(cell)
     return out
+
+
+def _is_float(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (OverflowError, TypeError, ValueError):
+        return False
+    return True
 
 
 def combined(parts: Sequence[np.ndarray]) -> np.ndarray:

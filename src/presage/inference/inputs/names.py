@@ -25,7 +25,7 @@ __all__ = [
 
 # Control characters and lone surrogates cannot be written to XML, UTF-8 or a terminal.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]+")
-_MAX_NAME = 500
+_MAX_NAME = 200
 
 
 def safe_text(value: Any) -> str:
@@ -37,7 +37,7 @@ def safe_text(value: Any) -> str:
 
 
 def clean_name(name: Any) -> str:
-    """A column's name that every export can write: no control characters or lone surrogates, at most 500 characters.
+    """A column's name that every export can write: no control characters or lone surrogates, at most 200 characters.
 
     >>> clean_name("a\\nb"), clean_name(("g", "x")), clean_name(3)
     ('a b', 'g/x', '3')
@@ -76,7 +76,7 @@ def listed(names: Sequence[str], limit: int = 5) -> str:
     >>> listed(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
-    shown = ", ".join(repr(name) for name in names[:limit])
+    shown = ", ".join(repr(name if len(name) <= 60 else name[:60] + "…") for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
@@ -89,6 +89,8 @@ def closest(name: str, names: Sequence[str]) -> str | None:
 
 def suggestion(name: str, names: Sequence[str]) -> str:
     """The end of a sentence about an unknown name: the closest known one, or a few of them."""
+    if not names:
+        return ""
     close = difflib.get_close_matches(name[:200], list(names[:10_000]), n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; there are: {listed(list(names))}"
 

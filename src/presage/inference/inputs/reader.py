@@ -164,8 +164,12 @@ def _check_names(names: list[str], roles: Sequence[ColumnRole], column: str | No
     others = [role.name for role in roles if role.name != column]
     if column is not None and not others:
         raise DataError(f"the table has no column besides the interventions {column!r}")
-    because = f" or of text with few levels (its columns were left out: {listed(others)})" if others else ""
-    raise DataError(f"the table has no column of numbers{because}; roles=... (--role NAME=ROLE) keeps a column")
+    if not others:
+        raise DataError("the table has no columns")
+    raise DataError(
+        f"the table has no column of numbers or of text with few levels; {listed(others)}: left out; "
+        "roles={NAME: ROLE} (--role NAME=ROLE) keeps a column"
+    )
 
 
 def _positions(names: Sequence[str], table: Table) -> list[int]:

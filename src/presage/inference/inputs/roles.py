@@ -12,7 +12,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.errors import ConfigError, DataError
 from presage.inference.inputs.kinds import numeric_kinds, row_numbers
-from presage.inference.inputs.names import clean_name, in_shell, listed, suggestion
+from presage.inference.inputs.names import clean_name, in_shell, listed, safe_text, suggestion
 from presage.inference.inputs.tables import Table
 from presage.inference.inputs.targets import is_control, split_targets
 
@@ -87,7 +87,7 @@ def read_choices(table: Table, roles: Any, exclude: Any) -> Choices:
             role = "ordinal"
         if not isinstance(role, str) or role.strip().lower() not in ROLES:
             raise ConfigError(
-                f"the role {role!r} of {name!r} is unknown; roles: {', '.join(ROLES)}, "
+                f"the role {safe_text(role)[:60]!r} of {name!r} is unknown; roles: {', '.join(ROLES)}, "
                 "or the levels of an ordinal column from low to high"
             )
         choices.roles[name] = role.strip().lower()

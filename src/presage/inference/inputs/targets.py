@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from presage.errors import DataError
-from presage.inference.inputs.names import clean_name, listed, row_number, suggestion
+from presage.inference.inputs.names import clean_name, listed, row_number, safe_text, suggestion
 from presage.inference.inputs.tables import Table, is_instance, read_table, to_array
 
 __all__ = ["CONTROL_LABELS", "Targets", "is_control", "read_targets", "split_targets"]
@@ -251,14 +251,15 @@ def _targets(entry: Any, row: int, space: _Space) -> tuple[list[int], list[str]]
     if isinstance(entry, (bool, np.bool_)):
         raise DataError(f"{row_number(row)}: the intervention {entry!r} should be a name, a list of names or None")
     if isinstance(entry, (int, np.integer)):
-        if str(entry) in space.position:
-            return [space.position[str(entry)]], []
+        name = safe_text(entry)
+        if name in space.position:
+            return [space.position[name]], []
         if entry == -1:
             return [], []
         if not 0 <= entry < len(space.columns):
             last = len(space.columns) - 1
             raise DataError(
-                f"{row_number(row)}: there is no column number {entry}; columns are counted from 0 to {last}"
+                f"{row_number(row)}: there is no column number {name[:40]}; columns are counted from 0 to {last}"
             )
         return _targets_of_text(space.columns[int(entry)], space)
     if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) and np.ndim(np.asarray(entry, dtype=object)) <= 1:

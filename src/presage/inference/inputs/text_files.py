@@ -112,7 +112,9 @@ def _encoding(path: Path, limit: int) -> tuple[str, list[str]]:
                 _decodes(file, start, name, limit, path)
                 return name, []
         if b"\x00" in start[:4096]:
-            return _utf16_without_mark(start[:4096], path), []
+            name = _utf16_without_mark(start[:4096], path)
+            _decodes(file, start, name, limit, path)
+            return name, []
         if _CONTROL.search(start[:65536].decode("latin-1")):
             raise DataError(f"{str(path)!r} is not a text file")
         if _decodes(file, start, "utf-8", limit, path):
@@ -149,7 +151,7 @@ def _decodes(file: IO[bytes], start: bytes, encoding: str, limit: int, path: Pat
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         if encoding.startswith("utf-") and encoding != "utf-8":
-            raise DataError(f"{str(path)!r} is damaged: its text is not {encoding.upper()}") from error
+            raise DataError(f"{str(path)!r} is not a text file: its bytes are not {encoding.upper()}") from error
         return False
     return True
 

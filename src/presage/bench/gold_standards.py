@@ -59,7 +59,7 @@ def load_gold_standard(path: Path, root: Path | None = None) -> GoldStandard:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {key: file[key] for key in file.files}
     except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
         reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]

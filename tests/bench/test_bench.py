@@ -257,6 +257,104 @@ def test_a_half_written_result_is_not_taken_for_one(counted, tmp_path):
     assert store.load(key) is not None
 
 
+@pytest.mark.parametrize("damage", ["empty", "half", "flipped", "without matrices", "not an archive"])
+def test_a_damaged_result_is_named_and_run_again(counted, tmp_path, damage):
+    store = Store(folder=tmp_path)
+    planned = plan(get_experiment("table-30"), QUICK)
+    list(run_tasks(planned, store, OPTIONS))
+    path = tmp_path / "results" / task_key(planned[0])[:2] / f"{task_key(planned[0])}.npz"
+    content = path.read_bytes()
+    if damage == "without matrices":
+        with np.load(path) as file:
+            meta = file["meta"]
+        np.savez(path, meta=meta)
+    else:
+        middle = bytes(255 - byte for byte in content[60:120])
+        flipped = content[:60] + middle + content[120:]
+        path.write_bytes(
+            {"empty": b"", "half": content[: len(content) // 2], "flipped": flipped, "not an archive": b"x" * 99}[
+                damage
+            ]
+        )
+    fresh = Store(folder=tmp_path)
+    records = list(run_tasks(planned, fresh, OPTIONS))
+    assert fresh.damaged == [path]
+    assert sum(not record.cached for record in records) == 1
+    assert all(record.outcome.status == "ok" for record in records)
+    again = Store(folder=tmp_path)
+    assert all(record.cached for record in run_tasks(planned, again, OPTIONS))
+    assert again.damaged == []
+
+
+def test_a_damaged_result_is_named_on_the_command_line(counted, capsys, tmp_path):
+    arguments = ["bench", "table-30", "--methods", "empty", "--instances", "1", "-d", "5", "-n", "40"]
+    arguments += ["--columns", "linear", "--out", str(tmp_path)]
+    assert cli(arguments) == 0
+    (path,) = (tmp_path / "cache").rglob("*.npz")
+    path.write_bytes(b"")
+    capsys.readouterr()
+    assert cli(arguments) == 0
+    error = capsys.readouterr().err
+    assert path.name in error
+    assert "was damaged" in error
+
+
+def test_a_method_that_eats_memory_is_recorded_with_its_limit(monkeypatch, tmp_path):
+    script = tmp_path / "worker.py"
+    child = tmp_path / "child"
+    script.write_text(
+        "import subprocess, sys, time, pathlib\n"
+        "other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"pathlib.Path({str(child)!r}).write_text(str(other.pid))\n"
+        "block = bytearray(400 << 20)\n"
+        "time.sleep(600)\n"
+    )
+    monkeypatch.setattr("presage.baselines.run.WORKER", script)
+    store = Store(folder=tmp_path / "cache")
+    options = RunOptions(limits=ProcessLimits(seconds=300.0, memory=200 << 20))
+    (record,) = run_tasks([one()], store, options)
+    assert record.outcome.status == "memory"
+    assert "GiB" in record.outcome.message
+    row = tidy([record]).iloc[0]
+    assert row["status"] == "memory"
+    assert row["peak_memory"] > 200 << 20
+    assert row["memory_limit"] == 200 << 20
+    assert _ended(int(child.read_text()))
+    # It counts until a higher limit is given.
+    assert next(run_tasks([one()], store, options)).cached
+    assert engine._known(store, one(), RunOptions(limits=ProcessLimits(memory=300 << 20))) is None
+
+
+def _ended(pid):
+    """Whether a process is gone; orphans may stay as zombies."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_folders_of_killed_runs_are_removed_by_the_next_run(monkeypatch, tmp_path):
+    import platform
+    import subprocess
+    import sys
+    import tempfile
+
+    from presage.baselines import get_baseline, run_isolated
+    from presage.types import Dataset
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = tmp_path / f"presage-run_{platform.node() or 'host'}_{gone.pid}_abc"
+    left.mkdir()
+    (left / "data.npz").write_bytes(b"data")
+    assert run_isolated(get_baseline("empty"), Dataset(x=np.eye(4))).status == "ok"
+    assert not left.exists()
+    assert not list(tmp_path.glob("presage-run_*"))
+
+
 def test_failures_are_recorded_and_repeated_only_for_a_reason(counted, tmp_path):
     store = Store(folder=tmp_path)
     choice = Choice(methods=("pc", "ges", "empty"), instances=1, variables=5, rows=40, columns=("linear",))

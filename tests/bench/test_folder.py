@@ -167,6 +167,32 @@ def test_equal_datasets_run_once_and_are_both_listed(tmp_path, counted, capsys):
     assert frame.groupby("method")["domain"].nunique().eq(2).all()
 
 
+def test_hidden_common_causes_are_scored_where_both_sides_have_them(tmp_path, monkeypatch, capsys):
+    confounded = np.zeros((4, 4), dtype=np.int8)
+    confounded[0, 2] = confounded[2, 0] = 1
+    write(tmp_path / "gold" / "a_1.npz", confounded=confounded)
+
+    def execute(task, options):
+        hidden = confounded[None].astype(float) if task.method == "fci" else None
+        return Outcome(status="ok", kind="graph", matrices=np.zeros((1, 4, 4)), confounded=hidden)
+
+    monkeypatch.setattr(engine, "_execute", execute)
+    arguments = ["bench", "folder", str(tmp_path / "gold"), "--methods", "fci,pc", "--out", str(tmp_path), "--json"]
+    for _ in range(2):  # run, then from the cache
+        assert cli(arguments) == 0
+        frame = pd.read_csv(tmp_path / "folder-gold" / "results.csv").set_index("method")
+        assert frame.loc["fci", "confounded_auprc"] == 1.0
+        assert np.isnan(frame.loc["pc", "confounded_auprc"])
+
+
+def test_levels_are_column_kinds_and_their_codes_are_checked(tmp_path):
+    x = np.stack([np.arange(60) % 3, np.arange(60) % 2, np.linspace(0, 1, 60), np.arange(60)], axis=1)
+    found = load_gold_standard(write(tmp_path / "a.npz", x=x, levels=np.array([3, 2, 0, 0])))
+    assert found.data.column_kinds.tolist() == [4, 2, 0, 0]  # nominal, binary, continuous
+    with pytest.raises(DataError, match="codes 0 to 1"):
+        load_gold_standard(write(tmp_path / "b.npz", x=x, levels=np.array([2, 2, 0, 0])))
+
+
 def test_groups_can_be_chosen_and_other_options_are_refused(gold, tmp_path, counted, capsys):
     assert run(gold, tmp_path / "out", "--columns", "deep") == 0
     assert {domain for _, domain in counted} == {"deep/er"}

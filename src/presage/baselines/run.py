@@ -111,7 +111,8 @@ def _supervise(folder: Path, python: Path, limits: ProcessLimits) -> Outcome:
 
 def read_outcome(path: Path) -> tuple[Outcome, dict[str, Any]]:
     """An outcome from its file, and everything stored with it."""
-    with np.load(path, allow_pickle=False) as file:
+    # Opened here: NumPy leaves a damaged file open.
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         meta = json.loads(str(file["meta"]))
         arrays = {name: file[name] for name in ("matrices", "confounded") if name in file.files}
     return _outcome(meta, arrays), meta

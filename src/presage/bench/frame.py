@@ -12,7 +12,7 @@ from presage.baselines.bootstrap import edge_probabilities
 from presage.bench.engine import Record
 from presage.bench.gold_standards import base_rate, evaluate_known
 from presage.bench.instances import instance, known_pairs
-from presage.metrics import auprc_trapezoid, evaluate
+from presage.metrics import auprc, auprc_trapezoid, evaluate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,15 @@ def prediction(record: Record, true_graph: np.ndarray) -> np.ndarray | None:
     if outcome.status != "ok" or outcome.matrices is None:
         return None
     return edge_probabilities(outcome.matrices, outcome.kind, true_graph)
+
+
+def _confounded_auprc(record: Record) -> float:
+    """AUPRC of hidden common causes over unordered pairs; NaN where the method or the truth has none to offer."""
+    truth, found = instance(record.task).confounded, record.outcome.confounded
+    if truth is None or found is None:
+        return math.nan
+    pairs = np.triu_indices(len(truth), k=1)
+    return auprc(truth[pairs], found.mean(axis=0)[pairs])
 
 
 def tidy(records: Iterable[Record]) -> pd.DataFrame:
@@ -60,11 +69,13 @@ def tidy(records: Iterable[Record]) -> pd.DataFrame:
             if any(s is not None for s in outcome.scores)
             else math.nan,
             "base_rate": math.nan,
+            "confounded_auprc": math.nan,
         }
         found: dict[str, Any] = dict.fromkeys(METRICS, math.nan)
         if outcome.status == "ok":
             truth, known = np.asarray(instance(task).graph), known_pairs(task)
             row["base_rate"] = base_rate(truth, ~np.eye(len(truth), dtype=bool) if known is None else known)
+            row["confounded_auprc"] = _confounded_auprc(record)
             guess = prediction(record, truth)
             if guess is not None and known is not None:
                 found = evaluate_known(truth, guess, known)

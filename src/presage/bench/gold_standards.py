@@ -2,7 +2,8 @@
 
 A file holds x [n, d] and graph [d, d] (row causes column) and may hold interv or interventions [n, d] of 0/1,
 missing [n, d] of 0/1, names [d], kind ("real" or "counts"), levels [d] (number of categories of a column with codes
-0 .. levels - 1, or 0), unknown [d, d] of 0/1 (pairs about which the reference says nothing), and group (one string).
+0 .. levels - 1, or 0), unknown [d, d] of 0/1 (pairs about which the reference says nothing), confounded [d, d] of 0/1
+(pairs with a hidden common cause), and group (one string).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def load_gold_standard(path: Path, root: Path | None = None) -> GoldStandard:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {key: file[key] for key in file.files}
     except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
         reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
@@ -82,6 +83,7 @@ def _dataset(arrays: dict[str, np.ndarray]) -> Dataset:
         interventions=arrays.get("interv", arrays.get("interventions")),  # type: ignore[arg-type]  # None: nowhere
         missing=arrays.get("missing"),  # type: ignore[arg-type]
         graph=arrays["graph"],
+        confounded=arrays.get("confounded"),
         **optional,
     )
     if np.diagonal(np.asarray(data.graph)).any():

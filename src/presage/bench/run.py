@@ -83,7 +83,8 @@ def run_experiment(
         kept = records / experiment.name
         files += (read_record(kept).merge(found) if (kept / "run.json").is_file() else found).save(kept)
     executed = sum(not record.cached for record in done)
-    return Run(frame=frame, files=tuple(files), cached=len(done) - executed, executed=executed)
+    damaged = tuple(f"{str(path)!r} was damaged; its task was run again" for path in store.damaged)
+    return Run(frame=frame, files=tuple(files), cached=len(done) - executed, executed=executed, warnings=damaged)
 
 
 def _row_labels(methods: Iterable[str], choice: Choice, experiment: Experiment) -> list[str]:

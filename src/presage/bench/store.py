@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import zipfile
+import zlib
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,30 @@ __all__ = ["Store"]
 
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """A folder of results, each named by its key."""
+    """A folder of results, each named by its key.
+
+    damaged: files found that cannot be read; they count as missing, and running their tasks again replaces them.
+    """
 
     folder: Path
+    damaged: list[Path] = field(default_factory=list)
 
     def _path(self, key: str) -> Path:
         return self.folder / "results" / key[:2] / f"{key}.npz"
 
     def load(self, key: str) -> tuple[Outcome, dict[str, Any]] | None:
-        """A stored outcome and what was written beside it."""
+        """A stored outcome and what was written beside it; None if there is none or its file is damaged."""
         path = self._path(key)
         if not path.is_file():
             return None
-        return read_outcome(path)
+        try:
+            outcome, meta = read_outcome(path)
+            if outcome.status == "ok" and (outcome.matrices is None or outcome.matrices.ndim != 3):
+                raise ValueError("an answer without its matrices")
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+            self.damaged.append(path)
+            return None
+        return outcome, meta
 
     def save(self, key: str, task: Task, outcome: Outcome, **beside: Any) -> None:
         """Keep an outcome."""

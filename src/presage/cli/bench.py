@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -176,8 +177,11 @@ def _report(run: Run, as_json: bool) -> None:
     counts = {} if run.frame.empty else {str(k): int(v) for k, v in run.frame["status"].value_counts().items()}
     if as_json:
         files = [str(path) for path in run.files]
-        print(json.dumps({"executed": run.executed, "cached": run.cached, "status": counts, "files": files}))
+        facts = {"executed": run.executed, "cached": run.cached, "status": counts, "warnings": list(run.warnings)}
+        print(json.dumps({**facts, "files": files}))
         return
+    for warning in run.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     if counts:
         shown = ", ".join(f"{number} {status}" for status, number in counts.items())
         print(f"{run.executed} runs done, {run.cached} read from the cache: {shown}")

@@ -23,8 +23,8 @@ __all__ = ["dag_gnn"]
 BATCH = 512
 """Rows per step: with fewer, the noise of Z blurs the weights."""
 SPARSITY = 0.02
-PENALTY = 10.0
-"""Acyclicity is asked for from the first step: without, the weights settle on a cyclic model of equal likelihood."""
+MULTIPLIER = 5.0
+"""Per variable. Acyclicity counts from the first step: else the weights settle on a cyclic model as likely."""
 
 
 class _Curve:
@@ -93,10 +93,12 @@ def dag_gnn(
     rng = torch.Generator().manual_seed(problem.seed)
     train, held = problem.split() if holdout else (np.arange(len(problem.x)), np.arange(0))
     values = problem.centred(standardize)
-    x = torch.from_numpy(values / max(float(values.std()), 1e-12)).float()  # one scale: only ratios of scales tell
+    scales = values.std(axis=0)
+    # One scale for all columns, as their ratios tell the order; the smallest is closest to that of the noise.
+    x = torch.from_numpy(values / (scales[scales > 0.0].min() if scales.any() else 1.0)).float()
     model = _Autoencoder(problem.d, hidden, rng)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.99))
-    acyclicity = AcyclicityPenalty(steps, warm_up=0.0, penalty=PENALTY)
+    acyclicity = AcyclicityPenalty(steps, warm_up=0.0, multiplier=MULTIPLIER * problem.d)
     rows = torch.from_numpy(train)
     for step in range(steps):
         pick = rows[torch.randint(len(rows), (min(BATCH, len(rows)),), generator=rng)]

@@ -105,13 +105,13 @@ def cycles(edges: torch.Tensor) -> torch.Tensor:
 class AcyclicityPenalty:
     """The augmented Lagrangian of `cycles(edges) = 0`.
 
-    In a first share `warm_up` of the steps nothing is asked for. penalty: factor of the quadratic term after that.
+    In a first share `warm_up` of the steps nothing is asked for. multiplier: of the linear term right after that.
     """
 
-    def __init__(self, steps: int, *, warm_up: float = WARM_UP, penalty: float = 0.0) -> None:
+    def __init__(self, steps: int, *, warm_up: float = WARM_UP, multiplier: float = 0.0) -> None:
         self.warm = int(warm_up * steps)
         self.every = max(1, (steps - self.warm) // ROUNDS)
-        self.multiplier, self.penalty, self.last = 0.0, penalty, float("inf")
+        self.multiplier, self.penalty, self.last = multiplier, 0.0, float("inf")
 
     def __call__(self, step: int, edges: torch.Tensor) -> torch.Tensor | float:
         """What to add to the loss in a step."""

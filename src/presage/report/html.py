@@ -28,7 +28,7 @@ _SHOWN = 40
 """Edges listed in the report; the others are in edges.csv."""
 
 
-def report_html(result: Result, threshold: float = 0.5) -> str:
+def report_html(result: Result, threshold: float = 0.5, *, dataset: Any = None, title: str = "", code: str = "") -> str:
     """The report as one page that loads nothing from elsewhere."""
     above, acyclic = result.adjacency(threshold, acyclic=False), result.adjacency(threshold)
     context = {

@@ -98,7 +98,7 @@ def _diagonal(d: int, theme: Theme) -> list[dict[str, Any]]:
             }
             for k in range(d)
         ]
-    line = {"color": theme.faint, "width": 1, "dash": "dot"}
+    line = {"color": theme.faint, "width": 1.5, "dash": "dot"}
     return [
         *cells,
         {"type": "line", "x0": -0.5, "y0": -0.5, "x1": d - 0.5, "y1": d - 0.5, "line": line, "layer": "above"},
@@ -174,7 +174,7 @@ def _plain_axes(x: str, y: str, theme: Theme) -> dict[str, Any]:
         "font": _font(theme),
         "xaxis": {**axis, "title": {"text": x}},
         "yaxis": {**axis, "title": {"text": y}},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 11}},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 10.5}},
     }
 
 

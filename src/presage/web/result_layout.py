@@ -185,7 +185,7 @@ def _details() -> list[Any]:
         ),
         html.Div(id="known-error", role="alert", className="error"),
         html.Div(
-            dcc.Graph(id="scatter", config=_TOOLS, responsive=True, style={"height": "300px"}),
+            dcc.Graph(id="scatter", config=_TOOLS, responsive=True, style={"height": "330px"}),
             id="scatter-place",
             hidden=True,
         ),
@@ -229,5 +229,5 @@ def _last_row() -> html.Div:
                 className="box",
             ),
         ],
-        className="triple",
+        className="stack",
     )

@@ -11,11 +11,13 @@ _POINTS = 48  # checked along a curve
 _APART = 0.14  # bend of the two curves of a pair with edges in both directions
 
 
-def edge_bends(positions: np.ndarray, sizes: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def edge_bends(
+    positions: np.ndarray, sizes: np.ndarray, edges: np.ndarray, *, stiffness: float = 0.05
+) -> np.ndarray:
     """Bend of each edge: the smallest one whose curve meets the fewest boxes of other variables.
 
     positions: [d, 2] centres. sizes: [d, 2] widths and heights of the boxes, with a margin. edges: [m, 2] of indices.
-    Returns [m]. An edge from a to b is a quadratic Bezier curve with its control point at
+    stiffness: boxes that an edge rather meets than bend by 1. Returns [m]. An edge from a to b is a quadratic Bezier curve with its control point at
     (a + b) / 2 + bend * (-(b - a)[1], (b - a)[0]).
 
     >>> places = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
@@ -32,7 +34,7 @@ def edge_bends(positions: np.ndarray, sizes: np.ndarray, edges: np.ndarray) -> n
         options = signs[signs >= _APART] if mutual else signs
         others = np.delete(np.arange(len(positions)), [i, j])
         met = _boxes_met(positions[i], positions[j], options, positions[others], half[others])
-        bends[k] = options[np.argmin(met + 0.05 * np.abs(options))]
+        bends[k] = options[np.argmin(met + stiffness * np.abs(options))]
     return bends
 
 

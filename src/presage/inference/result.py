@@ -62,8 +62,6 @@ class Result:
     ood: OODReport | None = None
     known: Knowledge | None = None
     data: dict[str, Any] = field(default_factory=dict)
-    confounded: Any = None
-    effect: Any = None
     matrix: np.ndarray = field(init=False)
     """float64 [d, d], read-only: the probabilities given the background knowledge."""
     warnings: list[str] = field(init=False)

@@ -32,18 +32,19 @@ def edge_part(result: Result, before: Result, i: int, j: int) -> list[Any]:
     """Probabilities in both directions, effect and hidden cause of a pair. before: without background knowledge."""
     a, b = result.names[i], result.names[j]
     rows = [_bar(f"{a} → {b}", result.matrix[i, j]), _bar(f"{b} → {a}", result.matrix[j, i])]
-    if result.confounded is not None:
-        rows.append(_bar("hidden common cause", float(result.confounded.to_numpy()[i, j]), "hidden"))
+    if result.hidden_causes is not None:
+        rows.append(_bar("hidden common cause", float(result.hidden_causes[i, j]), "hidden"))
     parts: list[Any] = [html.Div(rows, className="bars")]
     if result.effect is not None and np.isfinite(result.effect[i, j]):
         value = float(result.effect[i, j])
+        low, high = (float(end[i, j]) for end in result.effect_interval())
         parts.append(
             html.P(
                 [
                     "Effect ",
                     html.B(signed(value), className="plus" if value >= 0 else "minus"),
-                    f": {b} {'rises' if value >= 0 else 'falls'} by {abs(value):.2f} standard deviations when {a} rises "
-                    "by one.",
+                    f" (90 % interval {signed(low)} to {signed(high)}): {b} {'rises' if value >= 0 else 'falls'} by "
+                    f"{abs(value):.2f} standard deviations when {a} rises by one and its other causes stay.",
                 ],
                 className="small",
             )

@@ -131,7 +131,15 @@ def count_text(result: Result, view: View, limit: float) -> str:
     return text
 
 
-def legend_part(theme: Theme, *, truth: bool, effects: bool, hidden: bool, known: Knowledge | None = None) -> list[Any]:
+def legend_part(
+    theme: Theme,
+    *,
+    truth: bool = False,
+    effects: bool = False,
+    hidden: bool = False,
+    known: Knowledge | None = None,
+    lone: bool = True,
+) -> list[Any]:
     """Legend of widths, colours, dashes, bars and borders; only what can occur."""
     strong = theme.scale[-1]
 
@@ -165,7 +173,8 @@ def legend_part(theme: Theme, *, truth: bool, effects: bool, hidden: bool, known
     box = {"width": "1rem", "height": ".7rem", "borderRadius": "3px"}
     if known and known.roots:
         parts.append(line("known to have no causes", border=f"3px double {theme.blue}", **box))
-    parts.append(line("no edge shown", border=f"1px solid {theme.line}", **box))
+    if lone:
+        parts.append(line("no edge shown", border=f"1px solid {theme.faint}", **box))
     return parts
 
 

@@ -160,6 +160,7 @@ def register(app: Dash, context: Context) -> None:
         Output("lines", "children"),
         Output("known-list", "children"),
         Output("tiers", "children"),
+        Output("graph-place", "className"),
         Input("places", "data"),
         Input("threshold", "value"),
         Input("top", "value"),
@@ -175,13 +176,13 @@ def register(app: Dash, context: Context) -> None:
     ) -> tuple[Any, ...]:
         theme = theme_of(look)
         if not answer:
-            return (no_update, stylesheet(theme), *(no_update,) * 8)
+            return (no_update, stylesheet(theme), *(no_update,) * 9)
         try:
             analysis = context.analysis(key, answer)
         except PresageError as error:
-            return (no_update, no_update, warnings_part([str(error)]), *((no_update,) * 7))
+            return (no_update, no_update, warnings_part([str(error)]), *((no_update,) * 8))
         if not isinstance(places, list) or len(places) != len(analysis.result.names):
-            return (no_update,) * 10
+            return (no_update,) * 11
         view = view_of(threshold, top, switches)
         knowledge = _knowledge(known)
         result = analysis.result.with_knowledge(knowledge)
@@ -193,6 +194,7 @@ def register(app: Dash, context: Context) -> None:
             effects=result.effect is not None,
             hidden=bool(confounded_pairs(result, max(limit, 0.5))),
             known=knowledge,
+            lone=len(result.names) <= MANY,
         )
         return (
             elements(result, view, places, truth=truth, known=knowledge),
@@ -205,6 +207,7 @@ def register(app: Dash, context: Context) -> None:
             python_code(analysis, knowledge, view, limit),
             knowledge_part(knowledge),
             tier_columns(result.names, knowledge),
+            "graph many" if len(result.names) > MANY else "graph",
         )
 
     @app.callback(
@@ -266,7 +269,7 @@ def register(app: Dash, context: Context) -> None:
         rows = edge_rows(result, graph, search=search or "", sort=sort, within=within)
         total = int(graph.sum())
         text = f"{total}" if len(rows) == total else f"{len(rows)} of {total}"
-        table = edge_table(rows, sort, effects=result.effect is not None, hidden=result.confounded is not None)
+        table = edge_table(rows, sort, effects=result.effect is not None, hidden=result.hidden_causes is not None)
         return table, text
 
     @app.callback(

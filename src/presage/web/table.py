@@ -46,7 +46,6 @@ def edge_rows(
 
     sort: {"by": field, "down": whether the largest comes first}. within: only edges between these variables.
     """
-    hidden = None if result.confounded is None else result.confounded.to_numpy()
     rows = [
         EdgeRow(
             i=int(i),
@@ -55,7 +54,7 @@ def edge_rows(
             target=result.names[j],
             probability=float(result.matrix[i, j]),
             effect=_finite(result.effect, i, j),
-            hidden=_finite(hidden, i, j),
+            hidden=_finite(result.hidden_causes, i, j),
         )
         for i, j in np.argwhere(graph != 0)
         if within is None or (i in within and j in within)

@@ -80,7 +80,7 @@ def stylesheet(theme: Theme) -> list[dict[str, Any]]:
         },
         {
             "selector": "node.lone",
-            "style": {"border-color": theme.line, "background-color": theme.panel, "color": theme.soft},
+            "style": {"border-color": theme.faint, "background-color": theme.panel, "color": theme.soft},
         },
         {"selector": "node.root", "style": {"border-style": "double", "border-width": 5}},
         {
@@ -90,7 +90,7 @@ def stylesheet(theme: Theme) -> list[dict[str, Any]]:
                 "control-point-distances": "data(bend)",
                 "control-point-weights": 0.5,
                 "edge-distances": "node-position",
-                "width": "mapData(p, 0, 1, 1, 5)",
+                "width": "data(wide)",
                 "line-color": f"mapData(p, 0, 1, {theme.weak}, {strong})",
                 "target-arrow-color": f"mapData(p, 0, 1, {theme.weak}, {strong})",
                 "target-arrow-shape": "triangle",
@@ -110,7 +110,6 @@ def stylesheet(theme: Theme) -> list[dict[str, Any]]:
                 "line-style": "dashed",
                 "line-dash-pattern": [7, 4],
                 "source-arrow-shape": "triangle",
-                "width": "mapData(p, 0, 1, 1, 3.5)",
             },
         },
         {

@@ -64,9 +64,12 @@ def _layers(result: Result, view: View) -> np.ndarray:
 def node_positions(result: Result, view: View) -> list[tuple[float, float]]:
     """Positions in pixels for a layered drawing of the edges, causes above effects."""
     places = layered_positions(_layers(result, view))
+    many = len(result.names) > MANY
     widest = max((_box_width(name) for name in result.names), default=40.0)
-    across = max(78.0, widest + 18.0)
-    return [(float(across * x), float(-96.0 * y)) for x, y in places]
+    across = widest + 10.0 if many else max(78.0, widest + 18.0)
+    wide, high = np.ptp(places, axis=0) if len(places) else (1.0, 1.0)
+    down = np.clip(across * wide / 1.3 / max(float(high), 1.0), 52.0, 96.0)  # long chains are drawn closer
+    return [(float(across * x), float(-down * y)) for x, y in places]
 
 
 def causal_order(result: Result, view: View) -> list[int]:
@@ -83,11 +86,8 @@ def neighbourhood(graph: np.ndarray, j: int) -> list[int]:
 
 def confounded_pairs(result: Result, limit: float) -> list[tuple[int, int, float]]:
     """Pairs i < j whose probability of a hidden common cause is above the limit, most probable first."""
-    if result.confounded is None:
-        return []
-    values = result.confounded.to_numpy()
-    pairs = [(int(i), int(j), float(values[i, j])) for i, j in np.argwhere(np.triu(values, 1) > limit)]
-    return sorted(pairs, key=lambda pair: -pair[2])
+    place = {name: j for j, name in enumerate(result.names)}
+    return [(place[a], place[b], p) for a, b, p in result.confounded_pairs(limit)]
 
 
 def elements(
@@ -121,6 +121,7 @@ def elements(
     pairs = sorted(np.argwhere(shown).tolist(), key=lambda edge: -result.matrix[edge[0], edge[1]])[:MAX_DRAWN]
     bends = _bends(result, places, pairs + [[i, j] for i, j, _ in hidden], linked)
     required = set(known.required) if known else set()
+    thin = float(np.clip(80 / max(len(bends), 1), 0.45, 1.0))  # many edges: finer lines
     edges = []
     for (i, j), bend in zip(pairs, bends, strict=False):
         marks = []
@@ -130,14 +131,23 @@ def elements(
             marks.append("positive" if result.effect[i, j] >= 0 else "negative")
         if (result.names[i], result.names[j]) in required:
             marks.append("required")
-        edges.append(_edge(f"e{i}-{j}", i, j, float(result.matrix[i, j]), bend, marks))
+        edges.append(_edge(f"e{i}-{j}", i, j, float(result.matrix[i, j]), bend, thin, marks))
     for (i, j, p), bend in zip(hidden, bends[len(pairs) :], strict=True):
-        edges.append(_edge(f"h{i}-{j}", i, j, p, bend, ["hidden"]))
+        edges.append(_edge(f"h{i}-{j}", i, j, p, bend, thin, ["hidden"]))
     return nodes + edges
 
 
-def _edge(key: str, i: int, j: int, p: float, bend: float, marks: list[str]) -> dict[str, Any]:
-    data = {"id": key, "source": f"n{i}", "target": f"n{j}", "i": i, "j": j, "p": round(p, 4), "bend": round(bend, 1)}
+def _edge(key: str, i: int, j: int, p: float, bend: float, thin: float, marks: list[str]) -> dict[str, Any]:
+    data = {
+        "id": key,
+        "source": f"n{i}",
+        "target": f"n{j}",
+        "i": i,
+        "j": j,
+        "p": round(p, 4),
+        "bend": round(bend, 1),
+        "wide": round(thin * (1.0 + 4.0 * p), 2),
+    }
     return {"data": data, "classes": " ".join(marks)}
 
 
@@ -147,9 +157,13 @@ def _bends(result: Result, places: list[tuple[float, float]], pairs: list[Any], 
         return []
     positions, edges = np.array(places), np.array(pairs)
     sizes = np.array([(_box_width(name) + 10.0, _BOX_HEIGHT + 12.0) for name in result.names])
-    sizes[~linked] = 0.0 if len(result.names) > MANY else sizes[~linked]
+    many = len(result.names) > MANY
+    if many:
+        sizes[~linked] = 0.0  # not drawn
     length = np.hypot(*(positions[edges[:, 1]] - positions[edges[:, 0]]).T)
-    return [float(value) for value in edge_bends(positions, sizes, edges) * length]
+    # Among many boxes wide arcs confuse more than an edge that passes behind one of them.
+    bends = edge_bends(positions, sizes, edges, stiffness=2.0 if many else 0.05)
+    return [float(value) for value in bends * length]
 
 
 def uncertain(result: Result, k: int = 8) -> list[tuple[int, int, float]]:
@@ -189,4 +203,4 @@ def short(name: str, limit: int = 14) -> str:
 
 
 def _box_width(name: str) -> float:
-    return 18.0 + 8.2 * len(short(name))
+    return 16.0 + 8.2 * len(short(name))

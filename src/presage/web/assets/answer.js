@@ -21,6 +21,12 @@
     else if (at("#unchoose")) choose([]);
     else if (at("#turn")) choose([...chosen].reverse());
     else if (at("#focus-chosen") && chosen.length === 1) set("focus", { value: chosen[0] });
+    else if (at("#widen")) {
+      const on = document.getElementById("page").classList.toggle("enlarged");
+      at("#widen").textContent = on ? "Reduce" : "Enlarge";
+      window.dispatchEvent(new Event("resize"));  // graph and plots look at their size again
+      if (on) document.querySelector(".graph-box").scrollIntoView({ block: "start" });
+    }
     else if (at("#fit")) { set("focus", { value: null }); const graph = cy(); if (graph) fitted(graph, undefined, true); }
     else if (at("[data-sort]")) {
       const by = at("[data-sort]").dataset.sort;

@@ -20,6 +20,9 @@ from presage.types import Dataset
 
 __all__ = ["discover"]
 
+_EXCERPT = 1000
+"""Rows kept for the scatter plots of the report."""
+
 
 def discover(
     data: Any,
@@ -56,12 +59,15 @@ def discover(
     dataset = inputs.dataset.with_kind(engine.kind)
     warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]
     names, facts, ood = dataset.names, _facts(dataset), _compare(engine, dataset)
+    if isinstance(data, (str, os.PathLike)):
+        facts["name"] = os.path.basename(os.fspath(data))
     if known:
         known.masks(names, engine.acyclic)  # contradictions surface before the network runs
     if ood is not None and ood.is_ood:
         warnings.append(ood.sentence(engine.name))
     varying, kinds = np.flatnonzero(~constant_columns(dataset)), dataset.column_kinds
     prepared = _prepare(engine, dataset, varying)
+    excerpt = dataset.take(np.unique(np.linspace(0, dataset.n - 1, min(dataset.n, _EXCERPT)).astype(int)))
     del data, inputs, dataset  # frees large tables before the network, which reads the prepared copy, runs
     estimate = _expanded(None if prepared is None else engine.predict(prepared), varying, kinds)
     return Result(
@@ -77,6 +83,7 @@ def discover(
         ood=ood,
         known=known,
         data=facts,
+        excerpt=excerpt,
     )
 
 
@@ -162,6 +169,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         "interventional_rows": int(dataset.interventions.any(axis=1).sum()),
         "targets": int(dataset.interventions.any(axis=0).sum()),
         "missing_share": float(dataset.missing.mean()),
+        "missing_shares": dataset.missing.mean(axis=0).tolist(),
         "kind": dataset.kind,
         "column_kinds": [ColumnKind(kind).name.lower() for kind in dataset.column_kinds],
     }

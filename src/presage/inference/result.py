@@ -19,6 +19,7 @@ from presage.graphs.ops import is_acyclic
 from presage.inference.knowledge import Knowledge
 from presage.ood.check import OODReport
 from presage.rng import Stream, generator
+from presage.types import Dataset
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -47,7 +48,9 @@ class Result:
     where undefined.
     data_warnings: sentences about the data. acyclic_model: whether the model was trained on acyclic graphs.
     ood: report of the out-of-distribution check; None if the model has no reference for it.
-    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind, column_kinds.
+    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind, column_kinds,
+    missing_shares; name of the file and command, where there are any.
+    excerpt: some rows of the data for scatter plots in the report; not part of result.json.
     """
 
     unconstrained: np.ndarray
@@ -62,6 +65,7 @@ class Result:
     ood: OODReport | None = None
     known: Knowledge | None = None
     data: dict[str, Any] = field(default_factory=dict)
+    excerpt: Dataset | None = field(default=None, repr=False)
     matrix: np.ndarray = field(init=False)
     """float64 [d, d], read-only: the probabilities given the background knowledge."""
     warnings: list[str] = field(init=False)
@@ -345,14 +349,19 @@ class Result:
 
         from presage.report.html import report_html
         from presage.report.plots import figure_bytes
+        from presage.report.text import escape_formulas
 
         out = Path(folder)
         if out.exists() and not out.is_dir():
             raise ConfigError(f"cannot write to {str(out)!r}: it is a file, not a folder")
         contents: dict[str, bytes] = {
-            "probabilities.csv": self.probabilities.to_csv().encode(),
-            "edges.csv": self.edges().to_csv(index=False).encode(),
-            **({} if self.confounded is None else {"confounded.csv": self.confounded.to_csv().encode()}),
+            "probabilities.csv": escape_formulas(self.probabilities).to_csv().encode(),
+            "edges.csv": escape_formulas(self.edges()).to_csv(index=False).encode(),
+            **(
+                {}
+                if self.confounded is None
+                else {"confounded.csv": escape_formulas(self.confounded).to_csv().encode()}
+            ),
             "graph.graphml": "\n".join(nx.generate_graphml(self.graph(acyclic=self.acyclic_model))).encode(
                 "utf-8", "xmlcharrefreplace"
             ),

@@ -36,11 +36,20 @@ def answer() -> html.Div:
                 ],
                 className="box answer-head",
             ),
-            html.Div(id="warnings"),
-            html.Section(_controls(), className="box controls"),
             html.Div(
                 [
-                    html.Div([_graph_box(), _table_box(), _heat_box(), _known_box(), _last_row()], className="stack"),
+                    html.Div(
+                        [
+                            html.Div(id="warnings"),
+                            html.Section(_controls(), className="box controls"),
+                            _graph_box(),
+                            _table_box(),
+                            _heat_box(),
+                            _known_box(),
+                            _last_row(),
+                        ],
+                        className="stack",
+                    ),
                     html.Aside(_details(), id="details", className="box details"),
                 ],
                 className="answer",

@@ -89,13 +89,8 @@
     for (const kind of ["pointerdown", "mousedown", "touchstart", "pointerenter", "wheel"]) {
       graph.container().addEventListener(kind, again, { capture: true, passive: true });
     }
+    new ResizeObserver(() => { graph.resize(); fitted(graph); }).observe(graph.container());
   }
-
-  let resized = 0;
-  window.addEventListener("resize", () => {
-    clearTimeout(resized);
-    resized = setTimeout(() => { const graph = cy(); if (graph) { graph.resize(); fitted(graph); } }, 250);
-  });
 
   // Heat map: both axes hold indices of variables as text ---------------------------------------------------------
   function position(gd, index) {

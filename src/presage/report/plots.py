@@ -152,9 +152,7 @@ def _colours(steps: Sequence[str] = _COLOURS) -> Any:
     return LinearSegmentedColormap.from_list("presage", ("#ffffff", *steps))
 
 
-def draw_heat_map(
-    axes: Axes, probabilities: np.ndarray, names: Sequence[str], *, labelled: int = _LABELLED
-) -> None:
+def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str], *, labelled: int = _LABELLED) -> None:
     """Draw a heat map of probabilities: causes in rows, effects in columns.
 
     A line crosses the cells of the diagonal, which have no probability. labelled: largest number of variables whose
@@ -246,7 +244,9 @@ def draw_graph(
     pairs = [] if hidden_causes is None else np.argwhere(np.triu(hidden_causes, 1) > 0.5).tolist()
     inches = (positions - low) / (room * (1.12, 1.0) + (1.0, 0.7)) * size
     shape = [(letters * (0.62 * len(_short(name, 14)) + 1.6) / 72.0, letters * 2.6 / 72.0) for name in names]
-    bends = edge_bends(inches, np.array(shape), np.array([*edges, *pairs])) if edges or pairs else np.zeros(0)
+    stiffness = 2.0 if d > 40 else 0.05  # among many boxes wide arcs confuse more than an edge behind a box
+    routed = np.array([*edges, *pairs]).reshape(-1, 2)
+    bends = edge_bends(inches, np.array(shape).reshape(-1, 2), routed, stiffness=stiffness)
     thin = float(np.clip(70 / max(len(edges), 1), 0.45, 1.0))  # many edges: finer lines
     least = min([0.5, *(float(probabilities[i, j]) for i, j in edges)])
     blue, red = _colours(), _colours(_NEGATIVE)
@@ -254,16 +254,26 @@ def draw_graph(
         strength = (float(probabilities[i, j]) - least) / max(1.0 - least, 1e-9)  # the whole range of widths is used
         scale = red if effect is not None and effect[i, j] < 0 else blue
         style = {"linewidth": thin * (0.7 + 2.0 * strength), "color": scale(0.32 + 0.68 * strength)}
-        _arrow(axes, positions, boxes, i, j, float(bend), 6 + 7 * thin, arrowstyle="-|>", **style)
+        _arrow(axes, positions, boxes, i, j, bend, 6 + 7 * thin, arrowstyle="-|>", **style)
     for (i, j), bend in zip(pairs, bends[len(edges) :], strict=True):
         style = {"linewidth": 1.4 * thin, "color": _HIDDEN, "linestyle": (0, (4, 2.5))}
-        _arrow(axes, positions, boxes, i, j, float(bend) or 0.12, 6 + 6 * thin, arrowstyle="<|-|>", **style)
+        _arrow(axes, positions, boxes, i, j, bend, 6 + 6 * thin, arrowstyle="<|-|>", **style)
 
 
 def _arrow(
-    axes: Axes, positions: np.ndarray, boxes: list[Any], i: int, j: int, bend: float, head: float, **style: Any
+    axes: Axes, positions: np.ndarray, boxes: list[Any], i: int, j: int, route: np.ndarray, head: float, **style: Any
 ) -> None:
-    from matplotlib.patches import FancyArrowPatch
+    """Add an arrow along a route: bend and weight, see `presage.graphs.routing`."""
+    from matplotlib.patches import ConnectionStyle, FancyArrowPatch
+    from matplotlib.path import Path as Curve
+
+    bend, weight = map(float, route)
+
+    class Routed(ConnectionStyle.Arc3):
+        def connect(self, a: Any, b: Any) -> Any:
+            start, along = np.asarray(a), np.subtract(b, a)
+            control = start + weight * along + bend * np.array([-along[1], along[0]])
+            return Curve([a, control, b], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3])
 
     axes.add_patch(
         FancyArrowPatch(
@@ -274,7 +284,7 @@ def _arrow(
             shrinkA=1.0,
             shrinkB=2.0,
             mutation_scale=head,
-            connectionstyle=f"arc3,rad={-bend}",  # the other side counts as positive there
+            connectionstyle=Routed(),
             zorder=2,
             **style,
         )

@@ -79,9 +79,7 @@ def create_app(
 def _offers(extra: Sequence[str]) -> list[Offer]:
     """The models of the page; raises if an extra one cannot be loaded."""
     loaded = [(name, load_model(name)) for name in extra]
-    found = [
-        Offer(name=name, kind=model.kind, about=str(model.card.notes.get("about", ""))) for name, model in loaded
-    ]
+    found = [Offer(name=name, kind=model.kind, about=str(model.card.notes.get("about", ""))) for name, model in loaded]
     table = models().sort_values("name", key=lambda names: names.where(names != DEFAULT, ""))
     return found + [Offer(name=row.name, kind=row.kind, about=row.about) for row in table.itertuples(index=False)]
 
@@ -168,7 +166,9 @@ def serve(
     from werkzeug.serving import make_server
 
     if not host.strip():
-        raise ConfigError("--host needs an address: 127.0.0.1 for this machine only, 0.0.0.0 to open the page to others")
+        raise ConfigError(
+            "--host needs an address: 127.0.0.1 for this machine only, 0.0.0.0 to open the page to others"
+        )
     listener = _listen(host, port)
     runner, reader = Runner(warm=True), Reader()
     app = create_app(extra_models=extra_models, limit=limit, runner=runner, reader=reader, local=host in LOOPBACK)

@@ -45,9 +45,7 @@ class Context:
                 name = next((offer.name for offer in self.models if offer.kind == "real"), "")
                 job = self.runner.submit({"inputs": inputs, "model": name, "counts": None})
                 arguments = {} if name == "scm" else {"model": name}
-                job.pending = Run(
-                    number=0, dataset=inputs.dataset, source=source, arguments=arguments, is_example=True
-                )
+                job.pending = Run(number=0, dataset=inputs.dataset, source=source, arguments=arguments, is_example=True)
                 self._example = job
             job_or_answer = self._example
             if isinstance(job_or_answer, Job) and job_or_answer.result is not None:

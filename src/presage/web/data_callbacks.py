@@ -205,9 +205,7 @@ def register(app: Dash, context: Context) -> None:
             "_clicks": (Input("use-example", "n_clicks"), Input("use-simulation", "n_clicks")),
             "key": Input("session", "data"),
             "example": State("example", "value"),
-            "simulation": tuple(
-                State(name, "value") for name in ("domain", "sim-d", "sim-n", "sim-share", "sim-seed")
-            ),
+            "simulation": tuple(State(name, "value") for name in ("domain", "sim-d", "sim-n", "sim-share", "sim-seed")),
         },
         prevent_initial_call=True,
         running=[
@@ -305,9 +303,7 @@ def register(app: Dash, context: Context) -> None:
         prevent_initial_call=True,
         running=[(Output("run", "children"), "Reading the table …", "Run")],
     )
-    def start(
-        _clicks: Any, _again: Any, key: Any, choice: Any, layer: Any, model: Any, counts: Any
-    ) -> tuple[Any, ...]:
+    def start(_clicks: Any, _again: Any, key: Any, choice: Any, layer: Any, model: Any, counts: Any) -> tuple[Any, ...]:
         try:
             session = sessions.get(key)
             if session.job is not None:

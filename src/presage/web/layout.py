@@ -34,7 +34,9 @@ class Offer:
         return f"{self.name.rstrip('/').rpartition('/')[2].removesuffix('.safetensors')}: {self.purpose}"
 
 
-def page(*, models: Sequence[Offer], examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: int) -> html.Div:
+def page(
+    *, models: Sequence[Offer], examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: int
+) -> html.Div:
     """The page, the same for everyone: the browser makes the key of its session. domains: (name, label).
 
     limit: largest upload in bytes.

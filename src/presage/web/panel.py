@@ -50,9 +50,7 @@ def edge_part(result: Result, before: Result, i: int, j: int) -> list[Any]:
             )
         )
     if result.matrix[i, j] != before.matrix[i, j]:
-        parts.append(
-            html.P(f"{before.matrix[i, j]:.2f} without the background knowledge.", className="soft small")
-        )
+        parts.append(html.P(f"{before.matrix[i, j]:.2f} without the background knowledge.", className="soft small"))
     return parts
 
 

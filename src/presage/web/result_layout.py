@@ -102,13 +102,14 @@ def _graph_box() -> html.Section:
             html.Div([html.H2("Graph"), html.Span(id="count", className="soft small")]),
             html.Div(
                 [
-                    dcc.Dropdown(
-                        id="focus", placeholder="Find a variable …", closeOnSelect=True, className="focus"
-                    ),
+                    dcc.Dropdown(id="focus", placeholder="Find a variable …", closeOnSelect=True, className="focus"),
                     html.Button("Enlarge", id="widen", className="quiet", title="Give the graph the whole window"),
                     html.Button("Fit", id="fit", className="quiet", title="Show the whole graph"),
                     html.Button(
-                        "Redo layout", id="tidy", className="quiet", title="Place the variables again, causes above effects"
+                        "Redo layout",
+                        id="tidy",
+                        className="quiet",
+                        title="Place the variables again, causes above effects",
                     ),
                 ],
                 className="row tools",

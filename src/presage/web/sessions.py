@@ -129,7 +129,9 @@ class Sessions:
         """
         with self._lock:
             now = self._clock()
-            for session in sorted(self._sessions.values(), key=lambda s: (s.key == keep, _busy(s), s.has_answer, s.used)):
+            for session in sorted(
+                self._sessions.values(), key=lambda s: (s.key == keep, _busy(s), s.has_answer, s.used)
+            ):
                 old = now - session.used > self.seconds
                 many = len(self._sessions) > self.limit
                 heavy = len(self._sessions) > 1 and sum(s.size for s in self._sessions.values()) > self.bytes_limit

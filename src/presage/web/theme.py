@@ -88,7 +88,7 @@ def stylesheet(theme: Theme) -> list[dict[str, Any]]:
             "style": {
                 "curve-style": "unbundled-bezier",
                 "control-point-distances": "data(bend)",
-                "control-point-weights": 0.5,
+                "control-point-weights": "data(weight)",
                 "edge-distances": "node-position",
                 "width": "data(wide)",
                 "line-color": f"mapData(p, 0, 1, {theme.weak}, {strong})",

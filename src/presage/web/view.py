@@ -137,7 +137,9 @@ def elements(
     return nodes + edges
 
 
-def _edge(key: str, i: int, j: int, p: float, bend: float, thin: float, marks: list[str]) -> dict[str, Any]:
+def _edge(
+    key: str, i: int, j: int, p: float, bend: tuple[float, float], thin: float, marks: list[str]
+) -> dict[str, Any]:
     data = {
         "id": key,
         "source": f"n{i}",
@@ -145,14 +147,15 @@ def _edge(key: str, i: int, j: int, p: float, bend: float, thin: float, marks: l
         "i": i,
         "j": j,
         "p": round(p, 4),
-        "bend": round(bend, 1),
+        "bend": round(bend[0], 1),
+        "weight": round(bend[1], 2),
         "wide": round(thin * (1.0 + 4.0 * p), 2),
     }
     return {"data": data, "classes": " ".join(marks)}
 
 
-def _bends(result: Result, places: list[tuple[float, float]], pairs: list[Any], linked: np.ndarray) -> list[float]:
-    """Distance in pixels of each edge's control point from the straight line, to the side that Cytoscape counts."""
+def _bends(result: Result, places: list[tuple[float, float]], pairs: list[Any], linked: np.ndarray) -> list[Any]:
+    """Control point of each edge as Cytoscape counts: distance in pixels from the straight line, share along it."""
     if not pairs:
         return []
     positions, edges = np.array(places), np.array(pairs)
@@ -162,8 +165,8 @@ def _bends(result: Result, places: list[tuple[float, float]], pairs: list[Any], 
         sizes[~linked] = 0.0  # not drawn
     length = np.hypot(*(positions[edges[:, 1]] - positions[edges[:, 0]]).T)
     # Among many boxes wide arcs confuse more than an edge that passes behind one of them.
-    bends = edge_bends(positions, sizes, edges, stiffness=2.0 if many else 0.05)
-    return [float(value) for value in bends * length]
+    routes = edge_bends(positions, sizes, edges, stiffness=2.0 if many else 0.05)
+    return [(float(bend * far), float(weight)) for (bend, weight), far in zip(routes, length, strict=True)]
 
 
 def uncertain(result: Result, k: int = 8) -> list[tuple[int, int, float]]:

@@ -166,9 +166,7 @@ def serve(
     from werkzeug.serving import make_server
 
     if not host.strip():
-        raise ConfigError(
-            "--host needs an address: 127.0.0.1 for this machine only, 0.0.0.0 to open the page to others"
-        )
+        raise ConfigError("--host needs an address: 127.0.0.1 for this machine, 0.0.0.0 to open the page to others")
     listener = _listen(host, port)
     runner, reader = Runner(warm=True), Reader()
     app = create_app(extra_models=extra_models, limit=limit, runner=runner, reader=reader, local=host in LOOPBACK)

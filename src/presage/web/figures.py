@@ -82,7 +82,7 @@ def heat_figure(result: Result, order: Sequence[int] | None = None, theme: Theme
 
 
 def _diagonal(d: int, theme: Theme) -> list[dict[str, Any]]:
-    """Cells in the colour of the page with a line through them: no variable causes itself, so there is no probability."""
+    """Cells in the colour of the page with a line through them, because they have no probability."""
     cells: list[dict[str, Any]] = []
     if d <= _ALL_LABELS:
         cells = [

@@ -206,12 +206,12 @@ def test_odd_file_names_are_made_safe(name, kept) -> None:
 def test_a_file_that_crashes_or_hangs_its_reader_leaves_the_page_alive() -> None:
     reader = Reader(seconds=5.0, memory=400 << 20, target=odd_reader)
     try:
-        with pytest.raises(DataError, match="'x.h5ad' could not be read: the process that read it crashed"):
+        with pytest.raises(DataError, match=r"'x\.h5ad' could not be read: the process that read it crashed"):
             reader.call("x.h5ad", str, "crash")
-        with pytest.raises(DataError, match="more than 0.39 GiB of memory"):
+        with pytest.raises(DataError, match=r"more than 0\.39 GiB of memory"):
             reader.call("x.csv.gz", str, "allocate")
         reader.limits = ProcessLimits(seconds=0.5)
-        with pytest.raises(DataError, match="longer than 0.5 seconds"):
+        with pytest.raises(DataError, match=r"longer than 0\.5 seconds"):
             reader.call("x.h5ad", str, "hang")
         reader.limits = ProcessLimits(seconds=60.0)
         assert reader.call("x.csv", str, "fine") == "fine"

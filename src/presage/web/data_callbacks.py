@@ -13,6 +13,7 @@ from presage.inference.hub import load_model
 from presage.report.text import sentence
 from presage.web.context import Context
 from presage.web.jobs import Job
+from presage.web.layout import data
 from presage.web.sessions import Analysis, Run, Session
 from presage.web.sources import Example, Preview, Simulation, Source, Upload
 
@@ -242,7 +243,7 @@ def register(app: Dash, context: Context) -> None:
 
     @app.callback(Output("mask-place", "hidden"), Input("interventions", "value"))
     def ask_for_mask(choice: Any) -> bool:
-        return choice != "mask"
+        return bool(choice != "mask")
 
     @app.callback(
         Output("stale", "hidden"),
@@ -268,7 +269,7 @@ def register(app: Dash, context: Context) -> None:
         if best == model:
             return [html.P("Recommended for this table.", className="good"), *parts]
         label = next(offer.label for offer in context.models if offer.name == best)
-        button = html.Button(label, className="plain", id="use-recommended", **{"data-model": best})
+        button = html.Button(label, className="plain", id="use-recommended", **data(model=best))
         return [html.P(["Recommended for this table: ", button]), *parts]
 
     @app.callback(

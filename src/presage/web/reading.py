@@ -1,4 +1,4 @@
-"""Uploads are read in a process of their own, with limits: a damaged file may crash or hang its reader, not the page."""
+"""Read uploads in a process of their own, with limits: a damaged file may crash or hang that, not the page."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Reader:
     def _reason(self, failure: Exception) -> str:
         status = failure.status if isinstance(failure, ProcessFailure) else "crash"
         return {
-            "time-out": f"reading it took longer than {self.limits.seconds:g} seconds and was stopped; it may be damaged",
-            "memory": f"reading it took more than {self.limits.memory / 2**30:.2g} GiB of memory and was stopped; "
+            "time-out": f"reading took longer than {self.limits.seconds:g} seconds and was stopped; it may be damaged",
+            "memory": f"reading took more than {self.limits.memory / 2**30:.2g} GiB of memory and was stopped; "
             "use fewer rows or columns",
             "crash": "the process that read it crashed, so the file is probably damaged; export it again",
         }[status]

@@ -10,7 +10,7 @@ from dash import dcc, html
 from presage.web.exports import KINDS
 from presage.web.theme import LIGHT, stylesheet
 
-__all__ = ["HINT", "answer"]
+__all__ = ["HINT", "answer", "aria"]
 
 HINT = "Click an edge, a variable, a cell of the heat map or a line of the table."
 _TOOLS: Any = {"displaylogo": False, "displayModeBar": False}
@@ -58,6 +58,11 @@ def answer() -> html.Div:
         id="result",
         hidden=True,
     )
+
+
+def aria(**marks: str) -> dict[str, Any]:
+    """HTML attributes aria-... of an element, for screen readers."""
+    return {f"aria-{name}": value for name, value in marks.items()}
 
 
 def _controls() -> list[Any]:
@@ -132,10 +137,10 @@ def _graph_box() -> html.Section:
         className="graph",
         tabIndex=0,
         role="application",
-        **{
-            "aria-label": "Graph. Left and right arrow keys go through the edges, plus and minus zoom, Escape closes "
+        **aria(
+            label="Graph. Left and right arrow keys go through the edges, plus and minus zoom, Escape closes "
             "the panel. The table below lists the same edges."
-        },
+        ),
     )
     return html.Section([head, graph, html.Div(id="legend", className="legend")], className="box graph-box")
 

@@ -117,7 +117,8 @@ def _read(name: str, content: bytes, interventions: Any, layer: str | None) -> I
         path = folder.put(name, content)
         given = interventions
         if isinstance(interventions, tuple):
-            given = folder.put(*interventions, prefix="mask-" if interventions[0] == name else "")
+            mask, mask_content = interventions
+            given = folder.put(mask, mask_content, "mask-" if mask == name else "")
         return read_inputs(path, given, layer=layer)
 
 

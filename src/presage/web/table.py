@@ -11,6 +11,7 @@ from dash import html
 
 from presage.inference.result import Result
 from presage.web.layout import data
+from presage.web.result_layout import aria
 
 __all__ = ["MAX_ROWS", "EdgeRow", "edge_rows", "edge_table", "signed"]
 
@@ -109,7 +110,7 @@ def edge_table(rows: list[EdgeRow], sort: Any, *, effects: bool, hidden: bool) -
         direction = ("descending" if sort.get("down", True) else "ascending") if sort.get("by") == key else "none"
         mark = {"descending": " ↓", "ascending": " ↑", "none": ""}[direction]
         button = html.Button(f"{label}{mark}", className="head", title=f"{meaning}; click to sort", **data(sort=key))
-        heads.append(html.Th(button, **{"aria-sort": direction}))
+        heads.append(html.Th(button, **aria(sort=direction)))
     lines = [
         html.Tr([_cell(row, key) for key in shown], tabIndex=0, **data(i=row.i, j=row.j)) for row in rows[:MAX_ROWS]
     ]

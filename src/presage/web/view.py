@@ -73,7 +73,7 @@ def node_positions(result: Result, view: View) -> list[tuple[float, float]]:
 
 
 def causal_order(result: Result, view: View) -> list[int]:
-    """Variables from causes to effects: the topological order of the most probable edges shown, names where it is free."""
+    """Variables from causes to effects: a topological order of the edges shown."""
     return [int(j) for j in topological_order(_layers(result, view))]
 
 

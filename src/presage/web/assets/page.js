@@ -19,7 +19,18 @@
     }
     return key;
   }
-  presage.session = () => { applyTheme(theme()); return sessionKey(); };
+  presage.session = () => { applyTheme(theme()); setTimeout(reachTabs, 300); return sessionKey(); };
+
+  // Tabs of dash are plain boxes: give them a role, a place in the order of the keyboard, and its keys.
+  const tabs = () => [...document.querySelectorAll("#bring .tab")];
+  const reachTabs = () => tabs().forEach((tab) => { tab.setAttribute("role", "tab"); tab.tabIndex = 0; });
+  document.addEventListener("keydown", (event) => {
+    const at = tabs().indexOf(event.target);
+    if (at < 0) return;
+    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.target.click(); }
+    const next = tabs()[at + (event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : NaN)];
+    if (next) next.focus();
+  });
 
   // Colours -----------------------------------------------------------------------------------------------------
   const dark = window.matchMedia("(prefers-color-scheme: dark)");

@@ -36,6 +36,7 @@ CONVENIENCES = {
     ("types", "data.anndata_io"): "Dataset.to_anndata and from_anndata",
     ("inference.result", "report.plots"): "Result.plot and Result.save draw",
     ("inference.result", "report.html"): "Result.save writes a page",
+    ("inference.result", "report.text"): "Result.save writes tables for spreadsheets",
     ("inference.model", "report.card"): "Model.card",
     ("inference.result", "report.card"): "the type of Result.card",
 }

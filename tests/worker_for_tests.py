@@ -42,3 +42,18 @@ def worker_for_supervisor(pipe: Any, prefix: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         else:
             time.sleep(600)
+
+
+def odd_reader(pipe: Any) -> None:
+    """Stands in for `reading.main`: meets damaged files."""
+    while True:
+        try:
+            _, (what,) = pipe.recv()
+        except EOFError:
+            return
+        if what == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        block = bytearray(600 << 20) if what == "allocate" else b""
+        if what in ("hang", "allocate"):
+            time.sleep(600 + len(block))
+        pipe.send(("done", what))

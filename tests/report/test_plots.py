@@ -75,6 +75,21 @@ def test_stronger_edges_are_wider() -> None:
     draw_heat_map(axes, matrix, list("abc"))
 
 
+def test_negative_effects_are_red_and_hidden_causes_dashed() -> None:
+    matrix = np.array([[0.0, 0.9, 0.9], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    effect = np.array([[np.nan, 0.5, -0.5], [np.nan] * 3, [np.nan] * 3])
+    hidden = np.array([[0.0, 0.1, 0.0], [0.1, 0.0, 0.8], [0.0, 0.8, 0.0]])
+    result = Result(
+        unconstrained=matrix, names=tuple("abc"), effect=effect, effect_scale=0 * effect, hidden_causes=hidden
+    )
+    drawing = result.plot().axes[1]
+    positive, negative, both = drawing.patches
+    assert positive.get_edgecolor()[2] > positive.get_edgecolor()[0]
+    assert negative.get_edgecolor()[0] > negative.get_edgecolor()[2]
+    assert both.get_linestyle() not in ("-", "solid")
+    assert "hidden common cause" in drawing.get_title()
+
+
 def test_calibration_shows_shares_of_true_edges() -> None:
     p = np.array([[0.0, 0.25, 0.25], [0.25, 0.0, 0.25], [0.75, 0.75, 0.0]])
     truth = np.array([[0, 1, 0], [0, 0, 0], [1, 1, 0]])

@@ -20,12 +20,18 @@ from presage.errors import ConfigError, DataError
 from presage.inference.inputs import read_inputs
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
-from presage.web import data_callbacks, exports, result_callbacks, view
+from presage.processes import ProcessLimits
+from presage.web import data_callbacks, exports, figures, parts, view
 from presage.web.app import create_app
+from presage.web.context import Context
 from presage.web.jobs import Runner
+from presage.web.layout import Offer
+from presage.web.reading import Reader
 from presage.web.sessions import Analysis, Session, Sessions
 from presage.web.sources import MAX_VARIABLES, Example, Simulation, Upload
-from worker_for_tests import slow_worker
+from presage.web.table import edge_rows
+from presage.web.theme import DARK, LIGHT
+from worker_for_tests import odd_reader, slow_worker
 
 NAMES = ("a", "b", "c", "d")
 MATRIX = np.array([[0, 0.9, 0.4, 0.1], [0.6, 0, 0.7, 0.2], [0.3, 0.65, 0, 0.95], [0.05, 0.1, 0.2, 0]])
@@ -58,6 +64,21 @@ class Nobody(Runner):
 
     def __init__(self) -> None:
         super().__init__(places=0)
+
+
+class Here(Reader):
+    """Reads in this process: quick, for tests of everything else."""
+
+    def call(self, name, function, *args):
+        return function(*args)
+
+
+def shared(limit: int = 1 << 20, models: tuple[Offer, ...] = ()) -> Context:
+    return Context(sessions=Sessions(), runner=Nobody(), reader=Here(), models=models, limit=limit)
+
+
+def key(number: int) -> str:
+    return f"session-of-a-page-{number:010d}"
 
 
 # Sources
@@ -149,15 +170,70 @@ def test_choices_start_with_the_likely_column() -> None:
 
 
 def test_uploads_are_limited() -> None:
-    session = Session("k", 0.0)
+    session, context = Session("k", 0.0), shared()
     with pytest.raises(DataError, match="larger than the limit of 1 MB"):
-        data_callbacks.store_upload(session, "data", "x.csv", b"1" * ((1 << 20) + 1), 1 << 20)
+        data_callbacks.store_upload(session, "data", "x.csv", b"1" * ((1 << 20) + 1), context)
     with pytest.raises(DataError, match="empty"):
-        data_callbacks.store_upload(session, "data", "x.csv", b"", 1 << 20)
-    data_callbacks.store_upload(session, "data", "x.csv", csv(), 1 << 20)
-    data_callbacks.store_upload(session, "mask", "m.csv", csv(), 1 << 20)
+        data_callbacks.store_upload(session, "data", "x.csv", b"", context)
+    data_callbacks.store_upload(session, "data", "x.csv", csv(), context)
+    data_callbacks.store_upload(session, "mask", "m.csv", csv(), context)
     assert isinstance(session.source, Upload)
     assert session.mask is not None
+    with pytest.raises(DataError):
+        data_callbacks.store_upload(session, "data", "y.csv", b"\x00", context)
+    assert session.source is None  # after a refused file there is nothing to run
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("../../etc/cells.csv", "cells.csv"),
+        ("a\x00b\nc.csv", "a_b_c.csv"),
+        ("", "data.csv"),
+        ("..", "data.csv"),
+        ("\ud800.csv", "_.csv"),
+        ("n" * 400 + ".csv", "n" * 113 + "….csv"),
+        ("ä" * 300 + ".csv", "ä" * 56 + "….csv"),
+    ],
+)
+def test_odd_file_names_are_made_safe(name, kept) -> None:
+    upload = Upload(name, csv())
+    assert upload.name == kept
+    assert len(upload.name.encode()) <= 120
+    assert upload.inputs("target").dataset.d == 3
+
+
+def test_a_file_that_crashes_or_hangs_its_reader_leaves_the_page_alive() -> None:
+    reader = Reader(seconds=5.0, memory=400 << 20, target=odd_reader)
+    try:
+        with pytest.raises(DataError, match=r"'x\.h5ad' could not be read: the process that read it crashed"):
+            reader.call("x.h5ad", str, "crash")
+        with pytest.raises(DataError, match=r"more than 0\.39 GiB of memory"):
+            reader.call("x.csv.gz", str, "allocate")
+        reader.limits = ProcessLimits(seconds=0.5)
+        with pytest.raises(DataError, match=r"longer than 0\.5 seconds"):
+            reader.call("x.h5ad", str, "hang")
+        reader.limits = ProcessLimits(seconds=60.0)
+        assert reader.call("x.csv", str, "fine") == "fine"
+    finally:
+        reader.close()
+
+
+def test_an_upload_is_read_by_the_reader_with_sentences_for_all_errors() -> None:
+    reader = Reader()
+    try:
+        upload = Upload("cells.csv", csv(), reader=reader)
+        assert upload.preview.guess == "target"
+        assert upload.inputs("target").dataset.interventions.sum() == 20
+        with pytest.raises(DataError, match="no column"):
+            upload.inputs("nonsense")
+        with pytest.raises(DataError, match="damaged"):
+            reader.call("x.csv", int, "not a number")  # an error of another library
+        mask = Upload("mask.csv", table(np.eye(3, dtype=int)), reader=reader)
+        dataset = presage.simulate("linear", d=3, n=3, seed=0)
+        assert mask.as_mask_of(dataset).dataset.interventions.sum() == 3
+    finally:
+        reader.close()
 
 
 # Sessions
@@ -166,10 +242,10 @@ def test_uploads_are_limited() -> None:
 def test_sessions_are_limited_and_expire() -> None:
     now = [0.0]
     sessions = Sessions(limit=3, bytes_limit=1000, minutes=1.0, clock=lambda: now[0])
-    first = sessions.open()
-    for _ in range(3):
+    first = sessions.open(key(0))
+    for number in range(1, 4):
         now[0] += 1.0
-        last = sessions.open()
+        last = sessions.open(key(number))
     assert len(sessions) == 3
     with pytest.raises(DataError, match="reload"):
         sessions.get(first.key)
@@ -180,6 +256,44 @@ def test_sessions_are_limited_and_expire() -> None:
     now[0] += 61.0
     with pytest.raises(DataError):
         sessions.get(last.key)
+
+
+def example_analysis(number: int = 1, **more) -> Analysis:
+    source = Example("linear")
+    dataset = source.dataset()
+    result = Result(unconstrained=np.zeros((dataset.d, dataset.d)), names=dataset.names, model="m")
+    return Analysis(number=number, dataset=dataset, source=source, result=result, **more)
+
+
+def test_sessions_without_an_answer_go_first_and_a_new_page_always_gets_one() -> None:
+    now = [0.0]
+    sessions = Sessions(limit=3, clock=lambda: now[0])
+    for number in range(3):
+        now[0] += 1.0
+        sessions.open(key(number)).analysis = example_analysis() if number < 2 else None
+    now[0] += 1.0
+    sessions.open(key(3))
+    assert sessions.find(key(2)) is None  # younger than the others, but without an answer
+    assert sessions.find(key(0)) is not None
+    sessions.get(key(3)).analysis = example_analysis()
+    sessions.open(key(4))  # all have answers: the one used longest ago goes
+    assert sessions.find(key(0)) is None
+    assert sessions.find(key(4)) is not None
+
+
+def test_an_example_of_the_page_is_no_answer_of_the_user() -> None:
+    session = Session("k", 0.0, analysis=example_analysis(is_example=True))
+    assert not session.has_answer
+    assert session.size == 0
+
+
+@pytest.mark.parametrize("odd", [None, 3, "", "short", "x" * 100, "with space" * 4, ["a"]])
+def test_keys_that_could_be_guessed_are_refused(odd) -> None:
+    sessions = Sessions()
+    with pytest.raises(ConfigError, match="reload"):
+        sessions.open(odd)
+    assert sessions.find(odd) is None
+    assert len(sessions) == 0
 
 
 # Runs
@@ -237,18 +351,45 @@ def test_the_worker_answers_like_discover_and_says_how_far_it_is(model) -> None:
 
 
 def test_runs_are_checked_before_they_start(model) -> None:
-    session = Session("k", 0.0)
+    session, offered = Session("k", 0.0), {str(model)}
     with pytest.raises(ConfigError, match="choose data first"):
-        data_callbacks.prepare_run(session, "none", None, str(model), "look")
+        data_callbacks.prepare_run(session, "none", None, str(model), "look", offered=offered)
     session.source = Upload("x.csv", csv())
     with pytest.raises(ConfigError, match="no model"):
-        data_callbacks.prepare_run(session, "none", None, None, "look")
+        data_callbacks.prepare_run(session, "none", None, None, "look", offered=offered)
     with pytest.raises(ConfigError, match="mask first"):
-        data_callbacks.prepare_run(session, "mask", None, str(model), "look")
-    task, run = data_callbacks.prepare_run(session, "column:target", None, str(model), "real")
+        data_callbacks.prepare_run(session, "mask", None, str(model), "look", offered=offered)
+    for other in ("/etc/passwd", "hf://owner/repository", ["scm"], 3):
+        with pytest.raises(ConfigError, match="does not offer that model"):
+            data_callbacks.prepare_run(session, "none", None, other, "look", offered=offered)
+    task, run = data_callbacks.prepare_run(session, "column:target", None, str(model), "real", offered=offered)
     assert task["inputs"].dataset is run.dataset
     assert run.dataset.d == 3
     assert run.arguments == {"interventions": "target", "model": str(model), "counts": False}
+
+
+def test_changed_settings_are_noticed(model) -> None:
+    session, offered = Session("k", 0.0, source=Upload("x.csv", csv())), {str(model)}
+    chosen = ("column:target", None, str(model), "look")
+    _, run = data_callbacks.prepare_run(session, *chosen, offered=offered)
+    assert not data_callbacks.settings_changed(session, *chosen)  # no answer yet
+    session.analysis = Analysis(**vars(run), result=Result(unconstrained=np.zeros((3, 3)), names=("a", "b", "c")))
+    assert not data_callbacks.settings_changed(session, *chosen)
+    for k, other in enumerate(("none", "layer", "scm", "real")):
+        changed = [*chosen[:k], other, *chosen[k + 1 :]]
+        assert data_callbacks.settings_changed(session, *changed)
+    assert not data_callbacks.settings_changed(None, *chosen)
+
+
+def test_the_model_for_the_kind_of_values_is_recommended() -> None:
+    context = shared(models=(Offer(name="mine", kind="real"), Offer(name="grn", kind="counts")))
+    assert data_callbacks.recommended(context, countlike=True) == "grn"
+    assert data_callbacks.recommended(context, countlike=False) == "mine"
+    assert data_callbacks.recommended(shared(), countlike=False) is None
+    counts = np.random.default_rng(0).poisson(9.0, size=(50, 3))
+    assert Upload("x.csv", table(counts)).preview.countlike
+    assert not Upload("x.csv", csv()).preview.countlike
+    assert Offer(name="/models/mine.safetensors", kind="counts").label == "mine: for counts, such as sequencing data"
 
 
 # What is shown
@@ -259,8 +400,8 @@ def test_views_threshold_top_and_acyclic(result) -> None:
     assert view.View(top=2).graph(result).sum() == 2
     assert view.View(top=99).graph(result).sum() == 12
     assert view.View(acyclic=True).graph(result).sum() < 5
-    assert "cycle" in result_callbacks.count_text(result, view.View(), 0.5)
-    assert "acyclic" in result_callbacks.count_text(result, view.View(acyclic=True), 0.5)
+    assert "cycle" in parts.count_text(result, view.View(), 0.5)
+    assert "acyclic" in parts.count_text(result, view.View(acyclic=True), 0.5)
 
 
 def test_elements_know_right_extra_and_missed(result) -> None:
@@ -269,9 +410,9 @@ def test_elements_know_right_extra_and_missed(result) -> None:
     shown = view.View(threshold=0.8)
     places = view.node_positions(result, shown)
     known = Knowledge(required=[("c", "d")], roots=["a"])
-    found = view.elements(result, shown, places, truth=truth, known=known, chosen=(0, 1))
+    found = view.elements(result, shown, places, truth=truth, known=known)
     classes = {item["data"]["id"]: item["classes"] for item in found}
-    assert classes["e0-1"] == "right chosen"
+    assert classes["e0-1"] == "right"
     assert classes["e2-3"] == "extra required"
     assert classes["e3-0"] == "missed"
     assert "root" in classes["n0"]
@@ -280,23 +421,93 @@ def test_elements_know_right_extra_and_missed(result) -> None:
     assert [item["data"]["id"] for item in plain[4:]] == ["e2-3", "e0-1"]
 
 
-def test_heat_map_has_causes_in_rows(result) -> None:
-    figure = view.heat_figure(result, (0, 1))
-    assert figure["data"][0]["z"][0][1] == 0.9
-    assert figure["data"][0]["z"][1][1] is None
-    assert figure["data"][0]["text"][0][1] == "a → b: 0.90"
-    box = figure["layout"]["shapes"][0]
-    assert (box["x0"], box["y0"]) == (0.5, -0.5)
+def test_elements_show_signs_of_effects_and_hidden_causes() -> None:
+    effect = np.full((4, 4), np.nan)
+    effect[0, 1], effect[2, 3] = 0.5, -0.5
+    hidden = np.zeros((4, 4))
+    hidden[0, 3] = hidden[3, 0] = 0.9
+    result = Result(unconstrained=MATRIX, names=NAMES, effect=effect, effect_scale=abs(effect), hidden_causes=hidden)
+    shown = view.View(threshold=0.8)
+    found = {e["data"]["id"]: e["classes"] for e in view.elements(result, shown, view.node_positions(result, shown))}
+    assert (found["e0-1"], found["e2-3"], found["h0-3"]) == ("positive", "negative", "hidden")
+    assert [row.effect for row in edge_rows(result, shown.graph(result))] == [-0.5, 0.5]
+    assert [row.hidden for row in edge_rows(result, shown.graph(result))] == [0.0, 0.0]
+
+
+def test_large_graphs_leave_out_variables_without_edges() -> None:
+    d = view.MANY + 5
+    matrix = np.zeros((d, d))
+    matrix[0, 1] = matrix[1, 2] = 0.9
+    result = Result(unconstrained=matrix, names=tuple(f"v{j}" for j in range(d)))
+    shown = view.View()
+    nodes = [e["data"]["id"] for e in view.elements(result, shown, view.node_positions(result, shown))][:3]
+    assert nodes == ["n0", "n1", "n2"]
+    assert f"{d - 3} variables without edges are not drawn" in parts.count_text(result, shown, 0.5)
+    order = view.causal_order(result, shown)
+    assert order.index(0) < order.index(1) < order.index(2)
+    assert view.neighbourhood(shown.graph(result), 1) == [0, 1, 2]
+    assert view.neighbourhood(shown.graph(result), 2) == [1, 2]
+
+
+def test_heat_map_has_causes_in_rows_in_any_order(result) -> None:
+    figure = figures.heat_figure(result)
+    trace = figure["data"][0]
+    assert trace["z"][0][1] == 0.9
+    assert trace["z"][1][1] is None
+    assert trace["text"][0][1] == "a → b: 0.90"
+    turned = figures.heat_figure(result, [2, 0], DARK)["data"][0]
+    assert turned["x"] == turned["y"] == ["2", "0"]
+    assert turned["z"] == [[None, 0.3], [0.4, None]]
+    diagonal = [shape for shape in figure["layout"]["shapes"] if shape["type"] == "rect"]
+    assert len(diagonal) == 4
+    assert {shape["fillcolor"] for shape in diagonal} == {LIGHT.panel}  # not a colour of a probability
 
 
 def test_scatter_groups_rows_by_intervention() -> None:
     dataset = presage.load_example("rff")
-    figure = view.pair_figure(dataset, 0, 1)
+    figure = figures.pair_figure(dataset, 0, 1)
     counts = [len(trace["x"]) for trace in figure["data"]]
     assert sum(counts) == dataset.n
     set_ = int(dataset.interventions[:, 0].sum())
     assert any(f"x0 intervened on ({set_})" == trace["name"] for trace in figure["data"])
-    assert sum(len(trace["x"]) for trace in view.variable_figure(dataset, 0)["data"]) == dataset.n
+    assert sum(len(trace["x"]) for trace in figures.variable_figure(dataset, 0)["data"]) == dataset.n
+
+
+def test_the_table_is_searched_and_sorted(result) -> None:
+    graph = view.View(threshold=0.5).graph(result)
+
+    def listed(**how) -> list[str]:
+        return [f"{row.source}{row.target}" for row in edge_rows(result, graph, **how)]
+
+    assert listed() == ["cd", "ab", "bc", "cb", "ba"]
+    assert listed(search="D") == ["cd"]
+    assert listed(search="b -> c") == listed(search="b → c") == ["bc"]
+    assert listed(sort={"by": "probability", "down": False}) == ["ba", "cb", "bc", "ab", "cd"]
+    assert listed(sort={"by": "source", "down": False}) == ["ab", "bc", "ba", "cd", "cb"]
+    assert listed(sort={"by": "nonsense"}) == listed(sort=3) == listed()
+    assert listed(within={1, 2}) == ["bc", "cb"]
+
+
+def test_the_legend_explains_what_can_occur() -> None:
+    def labels(**how) -> str:
+        return " ".join(str(span.children[1]) for span in parts.legend_part(LIGHT, **how))
+
+    assert "raises" in labels(effects=True)
+    assert "missed" in labels(truth=True)
+    assert "raises" not in labels(truth=True, effects=True)
+    assert "hidden common cause" in labels(hidden=True)
+    known = Knowledge(required=[("a", "b")], roots=["c"])
+    assert "known to exist (bar)" in labels(known=known)
+    assert "known to have no causes" in labels(known=known)
+    assert "bar" not in labels()
+
+
+def test_the_heading_names_data_model_and_time() -> None:
+    text = str(parts.answer_head(example_analysis(seconds=3.21)))
+    for part in ("Bundled example linear", "'400'", "'12'", "'m'", "3.2 s"):
+        assert part in text
+    assert "example answer" not in text
+    assert "example answer" in str(parts.answer_head(example_analysis(is_example=True)))
 
 
 def test_uncertain_edges_are_those_nearest_one_half(result) -> None:
@@ -316,44 +527,44 @@ def test_scores_are_those_of_metrics(result) -> None:
 
 
 def test_clicks_become_knowledge_and_change_the_result(result) -> None:
-    known = result_callbacks.update_knowledge({}, "forbid", NAMES, [2, 1], {})
+    known = parts.update_knowledge({}, "forbid", NAMES, [2, 1], {})
     assert known.forbidden == (("c", "b"),)
     after = result.with_knowledge(known)
     assert after.matrix[2, 1] == 0
     assert after.warnings == result.warnings != []  # a <-> b is still a cycle
-    known = result_callbacks.update_knowledge(known.to_json(), "require", NAMES, [0, 1], {})
+    known = parts.update_knowledge(known.to_json(), "require", NAMES, [0, 1], {})
     after = result.with_knowledge(known)
     assert after.matrix[0, 1] == 1
     assert after.matrix[1, 0] == 0
     assert after.warnings == []
     assert np.array_equal(after.matrix, known.apply(MATRIX, NAMES))
-    known = result_callbacks.update_knowledge(known.to_json(), "forbid", NAMES, [0, 1], {})
+    known = parts.update_knowledge(known.to_json(), "forbid", NAMES, [0, 1], {})
     assert known.required == ()
-    known = result_callbacks.update_knowledge(known.to_json(), "forget", NAMES, [0, 1], {})
+    known = parts.update_knowledge(known.to_json(), "forget", NAMES, [0, 1], {})
     assert known.forbidden == (("c", "b"),)
-    known = result_callbacks.update_knowledge(known.to_json(), "drop", NAMES, [], {"forbidden": ["c", "b"]})
+    known = parts.update_knowledge(known.to_json(), "drop", NAMES, [], {"forbidden": ["c", "b"]})
     assert not known
-    known = result_callbacks.update_knowledge({}, "root", NAMES, [3], {})
+    known = parts.update_knowledge({}, "root", NAMES, [3], {})
     assert known.roots == ("d",)
-    assert not result_callbacks.update_knowledge(known.to_json(), "unroot", NAMES, [3], {})
+    assert not parts.update_knowledge(known.to_json(), "unroot", NAMES, [3], {})
 
 
 def test_variables_move_between_tiers() -> None:
-    known = result_callbacks.update_knowledge({}, "tier", NAMES, [], {"name": "a", "tier": 0})
-    known = result_callbacks.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": 1})
-    known = result_callbacks.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "c", "tier": 0})
+    known = parts.update_knowledge({}, "tier", NAMES, [], {"name": "a", "tier": 0})
+    known = parts.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": 1})
+    known = parts.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "c", "tier": 0})
     assert known.tiers == (("a", "c"), ("b",))
-    titles = [column.children[0].children for column in result_callbacks.tier_columns(NAMES, known)]
+    titles = [column.children[0].children for column in parts.tier_columns(NAMES, known)]
     assert titles == ["no tier", "tier 1 (first)", "tier 2", "new tier: drop here"]
-    known = result_callbacks.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": -1})
+    known = parts.update_knowledge(known.to_json(), "tier", NAMES, [], {"name": "b", "tier": -1})
     assert known.tiers == (("a", "c"),)
-    assert not result_callbacks.update_knowledge(known.to_json(), "no-tiers", NAMES, [], {})
+    assert not parts.update_knowledge(known.to_json(), "no-tiers", NAMES, [], {})
 
 
 def test_contradictions_are_sentences(result) -> None:
-    known = result_callbacks.update_knowledge({}, "root", NAMES, [1], {})
+    known = parts.update_knowledge({}, "root", NAMES, [1], {})
     with pytest.raises(ConfigError, match="root"):
-        result_callbacks.update_knowledge(known.to_json(), "require", NAMES, [0, 1], {})
+        parts.update_knowledge(known.to_json(), "require", NAMES, [0, 1], {})
     both = Knowledge(required=[("a", "b"), ("b", "a")])
     with pytest.raises(ConfigError, match="cycle"):
         result.with_knowledge(both)
@@ -363,7 +574,8 @@ def test_contradictions_are_sentences(result) -> None:
 
 
 def test_downloads(result) -> None:
-    files = {kind: exports.file_content(kind, result, 0.8, False, "code\n") for kind in exports.KINDS}
+    analysis = example_analysis()
+    files = {kind: exports.file_content(kind, analysis, result, 0.8, False, "code\n") for kind in exports.KINDS}
     assert "<!doctype html>" in files["report.html"]
     edges = pd.read_csv(io.StringIO(files["edges.csv"]))
     assert edges["source"].tolist() == ["c", "a"]
@@ -371,6 +583,13 @@ def test_downloads(result) -> None:
     assert set(graph.edges) == {("c", "d"), ("a", "b")}
     assert pd.read_csv(io.StringIO(files["probabilities.csv"]), index_col=0).loc["a", "b"] == 0.9
     assert files["reproduce.py"] == "code\n"
+
+
+def test_formulas_in_exported_tables_are_escaped() -> None:
+    odd = Result(unconstrained=np.array([[0.0, 0.9], [0.0, 0.0]]), names=("=cmd()", "+b"), model="m")
+    text = exports.file_content("edges.csv", example_analysis(), odd, 0.5, False, "")
+    assert text.splitlines()[1].startswith("'=cmd(),'+b,")
+    assert "'=cmd()" in exports.file_content("probabilities.csv", example_analysis(), odd, 0.5, False, "")
 
 
 @pytest.mark.parametrize("kind", ["file", "example", "simulation"])
@@ -385,7 +604,7 @@ def test_the_python_code_reproduces_the_result(kind, model, tmp_path, monkeypatc
         session.source = Example("linear")
     else:
         session.source = Simulation("linear", 3, 60, 0.5, 2)
-    task, run = data_callbacks.prepare_run(session, choice, None, str(model), "look")
+    task, run = data_callbacks.prepare_run(session, choice, None, str(model), "look", offered={str(model)})
     found = presage.discover(task["inputs"], model=model)
     analysis = Analysis(**vars(run), result=found)
     names = found.names
@@ -405,7 +624,22 @@ def test_the_python_code_reproduces_the_result(kind, model, tmp_path, monkeypatc
 
 @pytest.fixture(scope="module")
 def client(model):
-    return create_app(extra_models=[str(model)], limit=1 << 20, runner=Nobody(), local=True).server.test_client()
+    app = create_app(extra_models=[str(model)], limit=1 << 20, runner=Nobody(), reader=Here(), local=True)
+    return app.server.test_client()
+
+
+def callback(client, output: str, inputs: list[dict], state: list[dict], changed: str):
+    """Call a callback as the browser does."""
+    found = next(
+        c for c in client.get("/_dash-dependencies", base_url="http://localhost").json if output in c["output"]
+    )
+    body = {"output": found["output"], "inputs": inputs, "state": state, "changedPropIds": [changed]}
+    outputs = [
+        {"id": part.rpartition(".")[0], "property": part.rpartition(".")[2].partition("@")[0]}
+        for part in found["output"].strip(".").split("...")
+    ]
+    body["outputs"] = outputs if found["output"].startswith("..") else outputs[0]
+    return client.post("/_dash-update-component", base_url="http://localhost", json=body)
 
 
 def test_the_page_names_no_other_host(client) -> None:
@@ -413,13 +647,36 @@ def test_the_page_names_no_other_host(client) -> None:
     assert '<script src="/' in text
     assert 'src="http' not in text
     assert 'href="http' not in text
-    with client.get("/assets/style.css", base_url="http://localhost") as style:
-        assert "http" not in style.text
+    for name in ("style.css", "page.js", "answer.js"):
+        with client.get(f"/assets/{name}", base_url="http://localhost") as asset:
+            assert "http" not in asset.text.replace("XMLHttpRequest", "")
 
 
-def test_every_visit_is_a_session_of_its_own(client) -> None:
-    keys = {client.get("/_dash-layout", base_url="http://localhost").json["props"]["data-session"] for _ in range(2)}
-    assert len(keys) == 2
+def test_every_response_forbids_frames_foreign_scripts_and_referrers(client) -> None:
+    for path in ("/", "/_dash-layout", "/assets/page.js", "/nonsense"):
+        with client.get(path, base_url="http://localhost") as response:
+            policy = response.headers["Content-Security-Policy"]
+            assert response.headers["X-Frame-Options"] == "DENY"
+            assert response.headers["Referrer-Policy"] == "no-referrer"
+        assert "frame-ancestors 'none'" in policy
+        scripts = policy.partition("script-src ")[2].partition(";")[0]
+        assert "'self'" in scripts
+        assert "unsafe" not in scripts
+
+
+def test_looking_at_the_page_creates_no_session(model) -> None:
+    sessions = Sessions()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("presage.web.app.Sessions", lambda: sessions)
+        app = create_app(extra_models=[str(model)], runner=Nobody(), reader=Here())
+    client = app.server.test_client()
+    for path in ("/", "/_dash-layout", "/_dash-dependencies"):
+        client.get(path).close()
+    assert len(sessions) == 0
+    client.post(
+        "/upload", query_string={"session": key(1), "name": "x.csv"}, data=csv(), headers={"X-Presage": "upload"}
+    )
+    assert len(sessions) == 1
 
 
 def test_other_host_names_are_refused(client) -> None:
@@ -427,16 +684,16 @@ def test_other_host_names_are_refused(client) -> None:
 
 
 def test_uploads_by_http(client) -> None:
-    key = client.get("/_dash-layout", base_url="http://localhost").json["props"]["data-session"]
-
-    def post(content: bytes, name: str = "x.csv", session: str = key, header: bool = True):
-        return client.post(
+    def post(content: bytes, name: str = "x.csv", session: str = key(1), header: bool = True):
+        response = client.post(
             "/upload",
             base_url="http://localhost",
             query_string={"session": session, "name": name, "role": "data"},
             data=content,
             headers={"X-Presage": "upload"} if header else {},
-        ).json
+        )
+        assert response.status_code == 200
+        return response.json
 
     assert post(csv()) == {"ok": True}
     assert "empty" in post(b"")["error"]
@@ -444,6 +701,42 @@ def test_uploads_by_http(client) -> None:
     assert "larger than the limit of 1 MB" in post(b"1" * ((1 << 20) + 5))["error"]
     assert "reload" in post(csv(), session="unknown")["error"]
     assert "page only" in post(csv(), header=False)["error"]
+    for name in ("", ".", "..", "/", "a/b\x00.csv", "x" * 5000 + ".csv", "\n.csv", "%s{}.csv"):
+        assert set(post(csv(), name=name)) & {"ok", "error"}
+
+
+@pytest.mark.parametrize("odd", [None, "text", -1, 1e308, [], {}, [[[]]], {"number": "x"}, True])
+def test_odd_values_of_callbacks_give_a_sentence(client, odd) -> None:
+    names = ("require", "forbid", "forget", "root", "unroot")
+    inputs = [{"id": "answer", "property": "data", "value": odd}]
+    inputs += [{"id": name, "property": "n_clicks", "value": odd} for name in names]
+    inputs += [{"id": "tier-move", "property": "data", "value": odd}, [], []]
+    state = [{"id": name, "property": "data", "value": odd} for name in ("session", "knowledge", "chosen")]
+    response = callback(client, "known-error", inputs, state, "require.n_clicks")
+    assert response.status_code in (200, 204)
+    assert "Traceback" not in response.text
+
+    starts = [{"id": name, "property": "n_clicks", "value": 1} for name in ("run", "run-again")]
+    settings = [{"id": "session", "property": "data", "value": key(1)}]
+    settings += [{"id": n, "property": "value", "value": odd} for n in ("interventions", "layer", "model", "counts")]
+    response = callback(client, "run-error.children...run.disabled", starts, settings, "run.n_clicks")
+    assert response.status_code == 200
+    assert response.json["response"]["run-error"]["children"].endswith(".")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"output": 3}', b'{"output": "x.y", "inputs": 7}'])
+def test_requests_that_no_page_sends_are_not_errors_of_the_server(client, body) -> None:
+    response = client.post(
+        "/_dash-update-component", base_url="http://localhost", data=body, content_type="application/json"
+    )
+    assert 400 <= response.status_code < 500
+    assert "Traceback" not in response.text
+
+
+def test_an_empty_host_is_refused(presage_cli) -> None:
+    code, _, error = presage_cli("serve", "--host", "", "--port", "0")
+    assert code == 2
+    assert "--host needs an address" in error
 
 
 def test_a_busy_port_is_a_sentence(presage_cli) -> None:

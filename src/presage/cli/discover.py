@@ -93,6 +93,7 @@ def discover(
     knowledge = None if known is None else _read_known(known)
     with _working("discovering"):
         result = presage.discover(data, interventions, model=model, counts=counts, known=knowledge, **options)
+    result.data["command"] = _command()
     if out is not None:
         with _working("writing the report"):
             result.save(out)
@@ -128,6 +129,29 @@ def _print_columns(inputs: Inputs, as_json: bool) -> None:
     width = max(len(role.name) for role in inputs.roles)
     for name, role, why, _ in inputs.roles:
         print(f"{name:<{width}}  {role:<12}  {why}")
+
+
+def _command() -> str:
+    """The command as it was typed, for the report."""
+    import shlex
+
+    import click
+
+    context = click.get_current_context()
+    words = ["presage", "discover"]
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        value = context.params.get(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE" or value is None:
+            continue
+        given = value if isinstance(value, (list, tuple)) else [value]
+        if isinstance(parameter, click.Argument):
+            words += map(str, given)
+        elif isinstance(value, bool):
+            words.append(parameter.opts[-1] if value else parameter.secondary_opts[-1])
+        else:
+            words += [word for item in given for word in (parameter.opts[-1], str(item))]
+    return shlex.join(words)
 
 
 def _read_known(path: Path) -> Knowledge:

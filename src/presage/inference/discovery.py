@@ -24,6 +24,9 @@ from presage.types import Dataset
 
 __all__ = ["discover"]
 
+_EXCERPT = 1000
+"""Rows kept for the scatter plots of the report."""
+
 
 def discover(
     data: Any,
@@ -84,6 +87,8 @@ def discover(
     dataset = inputs.dataset.with_kind(engine.kind)
     warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]
     names, facts = dataset.names, _facts(dataset)
+    if isinstance(data, (str, os.PathLike)):
+        facts["name"] = os.path.basename(os.fspath(data))
     reference = engine.metadata.get("summaries")
     summary = summarize(dataset, int(reference["rows"][1])) if reference else None
     if known:
@@ -92,6 +97,7 @@ def discover(
     prepared = _prepare(engine, dataset, varying)
     moments = Moments.of(dataset)
     stability = _stability(engine, dataset, varying, bootstrap) if bootstrap else None
+    excerpt = dataset.take(np.unique(np.linspace(0, dataset.n - 1, min(dataset.n, _EXCERPT)).astype(int)))
     del data, inputs, dataset  # frees large tables before the network, which reads the prepared copy, runs
     estimate = _expanded(None if prepared is None else engine.predict(prepared), varying, kinds)
     ood = None
@@ -113,6 +119,7 @@ def discover(
         data=facts,
         moments=moments,
         stability=stability,
+        excerpt=excerpt,
     )
 
 
@@ -210,6 +217,7 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         "interventional_rows": int(dataset.interventions.any(axis=1).sum()),
         "targets": int(dataset.interventions.any(axis=0).sum()),
         "missing_share": float(dataset.missing.mean()),
+        "missing_shares": dataset.missing.mean(axis=0).tolist(),
         "kind": dataset.kind,
         "column_kinds": [ColumnKind(kind).name.lower() for kind in dataset.column_kinds],
     }

@@ -26,6 +26,7 @@ from presage.inference.moments import Moments
 from presage.inference.total_effects import TotalEffect, Units, effect_frame, total_effect
 from presage.ood.check import OODReport
 from presage.rng import Stream, generator
+from presage.types import Dataset
 
 if TYPE_CHECKING:
     import anndata
@@ -57,10 +58,12 @@ class Result:
     where undefined.
     data_warnings: sentences about the data. acyclic_model: whether the model was trained on acyclic graphs.
     ood: report of the out-of-distribution check; None if the model has no reference for it.
-    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind, column_kinds.
+    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind, column_kinds,
+    missing_shares; name of the file and command, where there are any.
     moments: second moments of the table, for total effects; None in results without data.
     stability: [d, d], the standard deviation of each unconstrained probability over resampled rows; None without
     bootstrap.
+    excerpt: some rows of the data for scatter plots in the report; not part of result.json.
     """
 
     unconstrained: np.ndarray
@@ -77,6 +80,7 @@ class Result:
     data: dict[str, Any] = field(default_factory=dict)
     moments: Moments | None = None
     stability: np.ndarray | None = None
+    excerpt: Dataset | None = field(default=None, repr=False)
     matrix: np.ndarray = field(init=False)
     """float64 [d, d], read-only: the probabilities given the background knowledge."""
     warnings: list[str] = field(init=False)
@@ -433,6 +437,7 @@ class Result:
         """
         from presage.report.html import report_html
         from presage.report.plots import figure_bytes
+        from presage.report.text import escape_formulas
 
         out = Path(folder)
         if out.exists() and not out.is_dir():
@@ -440,10 +445,10 @@ class Result:
         graph = self.adjacency(acyclic=self.acyclic_model)
         numbers = {"probability": self.matrix, "effect": self._effects()["effect"]}
         picture = figure_bytes(self.plot())
+        frames = {"probabilities.csv": self.probabilities, "confounded.csv": self.confounded}
         texts = {
-            "probabilities.csv": self.probabilities.to_csv(),
-            "edges.csv": self.edges().to_csv(index=False),
-            **({} if self.confounded is None else {"confounded.csv": self.confounded.to_csv()}),
+            **{name: escape_formulas(frame).to_csv() for name, frame in frames.items() if frame is not None},
+            "edges.csv": escape_formulas(self.edges()).to_csv(index=False),
             "graph.graphml": graphml(self.names, graph, numbers, {"model": self.model}),
             "graph.dot": self.to_dot(acyclic=self.acyclic_model),
             "report.html": report_html(self, picture=picture),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,15 @@ import numpy as np
 import presage
 from presage.inference.knowledge import Knowledge
 from presage.ood.summaries import LABELS
-from presage.report.plots import figure_bytes
+from presage.report.plots import figure_bytes, graph_figure, heat_map_figure, scatter_figure
 from presage.report.text import sentence
 
 if TYPE_CHECKING:
     import jinja2
+    from matplotlib.figure import Figure
 
     from presage.inference.result import Result
+    from presage.types import Dataset
 
 __all__ = ["knowledge_lines", "markdown_html", "notebook_html", "report_html"]
 
@@ -26,16 +29,43 @@ TEMPLATES = Path(__file__).parents[1] / "assets" / "templates"
 
 _SHOWN = 40
 """Edges listed in the report; the others are in edges.csv."""
+_SCATTERED = 6
+_MANY = 40
+"""With more variables than this, heat map and graph are pictures of their own."""
 
 
-def report_html(result: Result, threshold: float = 0.5, *, picture: bytes | None = None) -> str:
-    """The report as one page that loads nothing from elsewhere; `picture`: the figure as png, if drawn already."""
+def report_html(
+    result: Result,
+    threshold: float = 0.5,
+    *,
+    dataset: Dataset | None = None,
+    title: str = "",
+    code: str = "",
+    picture: bytes | None = None,
+) -> str:
+    """The report as one page that loads nothing from elsewhere.
+
+    dataset: the data for scatter plots; the excerpt of the result by default. title: the name of the file by default.
+    code: Python code that gives the same result; the command is shown if there is none.
+    picture: `result.plot(threshold)` as png, if drawn already.
+    """
     above, acyclic = result.adjacency(threshold, acyclic=False), result.adjacency(threshold)
+    many = len(result.names) > _MANY
     context = {
         **_summary(result, threshold, shown=_SHOWN),
-        "picture": _base64(picture or figure_bytes(result.plot(threshold))),
+        "picture": "" if many else _base64(picture or figure_bytes(result.plot(threshold))),
+        "title": title or result.data.get("name") or f"{len(result.names)} variables",
+        "file": result.data.get("name") or title,
+        "date": time.strftime("%d %B %Y, %H:%M").lstrip("0"),
+        "command": code.strip() or result.data.get("command", ""),
         "version": presage.__version__,
         "facts": _facts(result, threshold),
+        "heat_map": _embedded(heat_map_figure(result, threshold), 100) if many else "",
+        "graph": _embedded(graph_figure(result, threshold), 110) if many and above.any() else "",
+        "scatter": _scatter(result, dataset or result.excerpt, threshold),
+        "confounded": result.confounded_pairs()[:_SHOWN],
+        "estimates_hidden_causes": result.hidden_causes is not None,
+        "columns": _columns(result),
         "left_out": [(result.names[i], result.names[j]) for i, j in np.argwhere(above > acyclic)],
         "exact": result.is_exact(threshold),
         "ood": result.ood,
@@ -44,6 +74,34 @@ def report_html(result: Result, threshold: float = 0.5, *, picture: bytes | None
         "card": None if result.card is None else markdown_html(str(result.card)),
     }
     return _environment().get_template("report.html").render(context).lstrip()
+
+
+def _embedded(figure: Figure, dpi: int) -> str:
+    return _base64(figure_bytes(figure, dpi=dpi))
+
+
+def _scatter(result: Result, dataset: Dataset | None, threshold: float) -> str:
+    """Scatter plots of the most probable edges, or nothing without data."""
+    edges = result.edges(threshold)
+    if dataset is None or dataset.names != result.names or edges.empty:
+        return ""
+    place = {name: j for j, name in enumerate(result.names)}
+    listed = [
+        (place[row.source], place[row.target], f"probability {row.probability:.2f}")
+        for row in edges.head(_SCATTERED).itertuples(index=False)
+    ]
+    return _embedded(scatter_figure(dataset, listed), 110)
+
+
+def _columns(result: Result) -> list[tuple[str, str, str]]:
+    """Name, kind and share of missing cells of each variable."""
+    kinds, missing = result.data.get("column_kinds"), result.data.get("missing_shares")
+    if kinds is None or missing is None:
+        return []
+    return [
+        (name, kind, "" if share == 0 else "< 0.1 %" if share < 0.001 else f"{share:.1%}".replace("%", " %"))
+        for name, kind, share in zip(result.names, kinds, missing, strict=True)
+    ]
 
 
 def notebook_html(result: Result) -> str:

@@ -1,4 +1,4 @@
-"""Figures: heat map and layered graph of a result, calibration, learning curves. Only positions are computed here.
+"""Figures: heat map and layered graph of a result, scatter plots, calibration, learning curves.
 
 Figures are made without pyplot: no window, no global state, safe in servers and threads.
 """
@@ -18,25 +18,33 @@ import numpy as np
 
 from presage.errors import ConfigError, DataError
 from presage.graphs.layout import layered_positions
+from presage.graphs.ops import topological_order
+from presage.graphs.routing import edge_bends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from presage.inference.result import Result
+    from presage.types import Dataset
 
 __all__ = [
     "calibration_figure",
     "draw_graph",
     "draw_heat_map",
     "figure_bytes",
+    "graph_figure",
+    "heat_map_figure",
     "learning_curve_figure",
     "new_figure",
     "result_figure",
+    "scatter_figure",
 ]
 
 _INK, _SOFT, _PAPER = "#1f2a37", "#8a94a3", "#eef2f7"
 _COLOURS = ("#c9d8ea", "#7fa8d1", "#2f6fad", "#0b3c6f")
+_NEGATIVE = ("#f1d3ca", "#dd967f", "#c2553d", "#7a2c1a")
+_HIDDEN = "#8a63b8"
 _LABELLED = 60  # more names than this are unreadable on a heat map
 
 
@@ -66,14 +74,85 @@ def result_figure(result: Result, threshold: float = 0.5) -> Figure:
     """The heat map beside the graph of the edges above the threshold."""
     d = len(result.names)
     side = float(np.clip(2.8 + 0.2 * d, 4.6, 10.5))
-    graph = result.adjacency(threshold, acyclic=False)
-    positions = layered_positions(_without_cycles(graph, result.matrix))
     figure = new_figure(figsize=(2 * side + 1.2, side), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.08, 1.0])
     draw_heat_map(left, result.matrix, result.names)
-    draw_graph(right, graph, result.matrix, result.names, positions)
+    _draw_result(right, result, threshold, np.arange(d), (side, side))
+    return figure
+
+
+def heat_map_figure(result: Result, threshold: float = 0.5) -> Figure:
+    """The heat map alone with a label for every variable, from causes to effects; for many variables."""
+    order = topological_order(_without_cycles(result.adjacency(threshold, acyclic=False), result.matrix))
+    side = float(np.clip(3.0 + 0.16 * len(order), 6.0, 40.0))
+    figure = new_figure(figsize=(side + 1.0, side), layout="constrained")
+    names = [result.names[j] for j in order]
+    draw_heat_map(figure.subplots(), result.matrix[np.ix_(order, order)], names, labelled=len(order))
+    return figure
+
+
+def graph_figure(result: Result, threshold: float = 0.5) -> Figure:
+    """The graph alone, of the variables that have edges; for many variables."""
+    graph = result.adjacency(threshold, acyclic=False) != 0
+    kept = np.flatnonzero(graph.any(axis=0) | graph.any(axis=1))
+    positions = layered_positions(_without_cycles(graph, result.matrix)[np.ix_(kept, kept)])
+    wide, high = (np.ptp(positions, axis=0) if len(kept) else np.zeros(2)) + 1.0
+    size = float(np.clip(0.85 * wide, 8.0, 24.0)), float(np.clip(0.62 * high, 4.0, 30.0))
+    figure = new_figure(figsize=size, layout="constrained")
+    _draw_result(figure.subplots(), result, threshold, kept, size)
+    return figure
+
+
+def _draw_result(axes: Axes, result: Result, threshold: float, kept: np.ndarray, size: tuple[float, float]) -> None:
+    """Draw the graph among the variables `kept` into axes of a size in inches, with a title that counts the edges."""
+    inside = np.ix_(kept, kept)
+    graph = result.adjacency(threshold, acyclic=False)[inside]
+    draw_graph(
+        axes,
+        graph,
+        result.matrix[inside],
+        [result.names[j] for j in kept],
+        layered_positions(_without_cycles(graph, result.matrix[inside])),
+        effect=None if result.effect is None else result.effect[inside],
+        hidden_causes=None if result.hidden_causes is None else result.hidden_causes[inside],
+        size=size,
+    )
     count = int(graph.sum())
-    right.set_title(f"{count} edge{'s' * (count != 1)} above {threshold:g}", fontsize=11, color=_INK)
+    parts = [f"{count} edge{'s' * (count != 1)} above {threshold:g}"]
+    if len(kept) < len(result.names):
+        parts.append(f"{len(result.names) - len(kept)} variables without edges are not drawn")
+    if result.effect is not None and count:
+        parts.append("blue raises, red lowers")
+    if result.confounded_pairs():
+        parts.append("dashed: hidden common cause")
+    axes.set_title("; ".join(parts), fontsize=11 if len(parts) == 1 else 9.5, color=_INK)
+
+
+def scatter_figure(dataset: Dataset, edges: Sequence[tuple[int, int, str]]) -> Figure:
+    """Scatter plots of pairs of variables, three in a row. edges: (cause, effect, title).
+
+    Orange diamonds: the cause was intervened on. Violet squares: the effect was.
+    """
+    columns = min(3, len(edges))
+    rows = -(-len(edges) // columns)
+    figure = new_figure(figsize=(3.6 * columns, 3.0 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    u = dataset.interventions
+    for axes, (i, j, title) in zip(panels, edges, strict=False):
+        seen = ~(dataset.missing[:, i] | dataset.missing[:, j])
+        groups = (
+            (seen & ~u[:, i] & ~u[:, j], _COLOURS[1], "o"),
+            (seen & u[:, i], "#d9822b", "D"),
+            (seen & u[:, j] & ~u[:, i], _HIDDEN, "s"),
+        )
+        for mask, colour, marker in groups:
+            axes.scatter(dataset.x[mask, i], dataset.x[mask, j], s=9, c=colour, marker=marker, alpha=0.6, linewidths=0)
+        axes.set_title(title, fontsize=9.5, color=_INK)
+        axes.set_xlabel(_short(dataset.names[i], 28), fontsize=9)
+        axes.set_ylabel(_short(dataset.names[j], 28), fontsize=9)
+        _plain(axes)
+    for axes in panels[len(edges) :]:
+        axes.set_axis_off()
     return figure
 
 
@@ -84,17 +163,22 @@ def _without_cycles(graph: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     return project_to_dag(np.where(graph != 0, probabilities, 0.0))
 
 
-def _colours() -> Any:
+def _colours(steps: Sequence[str] = _COLOURS) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("presage", ("#ffffff", *_COLOURS))
+    return LinearSegmentedColormap.from_list("presage", ("#ffffff", *steps))
 
 
-def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -> None:
-    """Draw a heat map of probabilities: causes in rows, effects in columns."""
+def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str], *, labelled: int = _LABELLED) -> None:
+    """Draw a heat map of probabilities: causes in rows, effects in columns.
+
+    A line crosses the cells of the diagonal, which have no probability. labelled: largest number of variables whose
+    names are written.
+    """
     d = len(names)
     shown = np.ma.masked_where(np.eye(d, dtype=bool), probabilities)
-    colours = _colours().with_extremes(bad=_PAPER)
+    colours = _colours().with_extremes(bad="white")
+    axes.plot([-0.5, d - 0.5], [-0.5, d - 0.5], color=_SOFT, linewidth=0.8, linestyle=":")
     image = axes.imshow(shown, cmap=colours, vmin=0.0, vmax=1.0, interpolation="nearest")
     figure = axes.get_figure()
     if figure is not None:
@@ -102,8 +186,10 @@ def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -
         bar.set_label("probability that the row causes the column", color=_INK, fontsize=9)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=8, color=_SOFT)
-    if d <= _LABELLED:
-        size = float(np.clip(260 / max(d, 1), 4.5, 9.5))
+    axes.set_xlim(-0.5, d - 0.5)
+    axes.set_ylim(d - 0.5, -0.5)
+    if d <= labelled:
+        size = 7.5 if d > _LABELLED else float(np.clip(260 / max(d, 1), 4.5, 9.5))
         labels = [_short(name) for name in names]
         axes.set_xticks(range(d), labels, rotation=90, fontsize=size)
         axes.set_yticks(range(d), labels, fontsize=size)
@@ -128,19 +214,25 @@ def draw_heat_map(axes: Axes, probabilities: np.ndarray, names: Sequence[str]) -
 
 
 def draw_graph(
-    axes: Axes, graph: np.ndarray, probabilities: np.ndarray, names: Sequence[str], positions: np.ndarray
+    axes: Axes,
+    graph: np.ndarray,
+    probabilities: np.ndarray,
+    names: Sequence[str],
+    positions: np.ndarray,
+    *,
+    effect: np.ndarray | None = None,
+    hidden_causes: np.ndarray | None = None,
+    size: tuple[float, float] = (6.0, 6.0),
 ) -> None:
     """Draw a graph in layers, causes above effects; width and colour of an edge show its probability.
 
-    graph: [d, d] of 0/1; positions: [d, 2] (see `presage.graphs.layout`).
+    graph: [d, d] of 0/1; positions: [d, 2] (see `presage.graphs.layout`). effect: [d, d], negative ones are red.
+    hidden_causes: [d, d], pairs above 0.5 get a dashed double arrow. size: of the axes in inches.
     """
-    from matplotlib.patches import FancyArrowPatch
-
     d = len(names)
-    colours = _colours()
     degree = graph.sum(axis=0) + graph.sum(axis=1)
-    size = float(np.clip(190 / max(d, 1) ** 0.75, 6.0, 10.0))
-    low, high = positions.min(axis=0), positions.max(axis=0)
+    letters = float(np.clip(190 / max(d, 1) ** 0.75, 6.0, 10.0))
+    low, high = (positions.min(axis=0), positions.max(axis=0)) if d else (np.zeros(2), np.ones(2))
     room = np.maximum(high - low, 1.0)
     axes.set_xlim(low[0] - 0.06 * room[0] - 0.5, high[0] + 0.06 * room[0] + 0.5)
     axes.set_ylim(low[1] - 0.35, high[1] + 0.35)
@@ -154,7 +246,7 @@ def draw_graph(
             _short(name, 14),
             ha="center",
             va="center",
-            fontsize=size,
+            fontsize=letters,
             color=_INK if linked else _SOFT,
             zorder=3,
             bbox={
@@ -164,50 +256,56 @@ def draw_graph(
                 "linewidth": 1.0,
             },
         )
-        boxes.append(box)
-    edges = sorted(np.argwhere(graph), key=lambda edge: probabilities[edge[0], edge[1]])
+        boxes.append(box.get_bbox_patch())
+    edges = sorted(np.argwhere(graph).tolist(), key=lambda edge: probabilities[edge[0], edge[1]])
+    pairs = [] if hidden_causes is None else np.argwhere(np.triu(hidden_causes, 1) > 0.5).tolist()
+    inches = (positions - low) / (room * (1.12, 1.0) + (1.0, 0.7)) * size
+    shape = [(letters * (0.62 * len(_short(name, 14)) + 1.6) / 72.0, letters * 2.6 / 72.0) for name in names]
+    stiffness = 2.0 if d > 40 else 0.05  # among many boxes wide arcs confuse more than an edge behind a box
+    routed = np.array([*edges, *pairs]).reshape(-1, 2)
+    bends = edge_bends(inches, np.array(shape).reshape(-1, 2), routed, stiffness=stiffness)
     thin = float(np.clip(70 / max(len(edges), 1), 0.45, 1.0))  # many edges: finer lines
-    least = min((float(probabilities[i, j]) for i, j in edges), default=0.5)
-    least = min(least, 0.5)
-    for i, j in edges:
-        p = float(probabilities[i, j])
-        strength = (p - least) / max(1.0 - least, 1e-9)  # the drawn edges use the whole range of widths
-        both = graph[j, i] != 0
-        axes.add_patch(
-            FancyArrowPatch(
-                positions[i],
-                positions[j],
-                patchA=boxes[i].get_bbox_patch(),
-                patchB=boxes[j].get_bbox_patch(),
-                shrinkA=1.0,
-                shrinkB=2.0,
-                arrowstyle="-|>",
-                mutation_scale=6 + 7 * thin,
-                linewidth=thin * (0.7 + 2.0 * strength),
-                color=colours(0.32 + 0.68 * strength),
-                connectionstyle=f"arc3,rad={_bend(positions, i, j, both)}",
-                zorder=2,
-            )
+    least = min([0.5, *(float(probabilities[i, j]) for i, j in edges)])
+    blue, red = _colours(), _colours(_NEGATIVE)
+    for (i, j), bend in zip(edges, bends, strict=False):
+        strength = (float(probabilities[i, j]) - least) / max(1.0 - least, 1e-9)  # the whole range of widths is used
+        scale = red if effect is not None and effect[i, j] < 0 else blue
+        style = {"linewidth": thin * (0.7 + 2.0 * strength), "color": scale(0.32 + 0.68 * strength)}
+        _arrow(axes, positions, boxes, i, j, bend, 6 + 7 * thin, arrowstyle="-|>", **style)
+    for (i, j), bend in zip(pairs, bends[len(edges) :], strict=True):
+        style = {"linewidth": 1.4 * thin, "color": _HIDDEN, "linestyle": (0, (4, 2.5))}
+        _arrow(axes, positions, boxes, i, j, bend, 6 + 6 * thin, arrowstyle="<|-|>", **style)
+
+
+def _arrow(
+    axes: Axes, positions: np.ndarray, boxes: list[Any], i: int, j: int, route: np.ndarray, head: float, **style: Any
+) -> None:
+    """Add an arrow along a route: bend and weight, see `presage.graphs.routing`."""
+    from matplotlib.patches import ConnectionStyle, FancyArrowPatch
+    from matplotlib.path import Path as Curve
+
+    bend, weight = map(float, route)
+
+    class Routed(ConnectionStyle.Arc3):
+        def connect(self, a: Any, b: Any) -> Any:
+            start, along = np.asarray(a), np.subtract(b, a)
+            control = start + weight * along + bend * np.array([-along[1], along[0]])
+            return Curve([a, control, b], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3])
+
+    axes.add_patch(
+        FancyArrowPatch(
+            positions[i],
+            positions[j],
+            patchA=boxes[i],
+            patchB=boxes[j],
+            shrinkA=1.0,
+            shrinkB=2.0,
+            mutation_scale=head,
+            connectionstyle=Routed(),
+            zorder=2,
+            **style,
         )
-
-
-def _bend(positions: np.ndarray, i: int, j: int, both: bool) -> float:
-    """Curvature of an edge: edges in both directions are separated, and other nodes are avoided."""
-    if both:
-        return 0.22
-    start, end = positions[i], positions[j]
-    along = end - start
-    length = float(np.hypot(*along))
-    if length < 1.5:
-        return 0.0
-    others = np.delete(np.arange(len(positions)), [i, j])
-    relative = positions[others] - start
-    share = relative @ along / length**2
-    beside = (relative[:, 1] * along[0] - relative[:, 0] * along[1]) / length
-    close = (share > 0.08) & (share < 0.92) & (np.abs(beside) < 0.32)
-    if not close.any():
-        return 0.0
-    return 0.16 if beside[close].mean() > 0 else -0.16
+    )
 
 
 def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int = 10) -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import webbrowser
@@ -9,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dash import Dash
+from dash import Dash, set_props
 from flask import Response, jsonify, request
+from werkzeug.exceptions import HTTPException
 
 from presage.data.examples import examples
 from presage.domain.catalog import domains, summary
@@ -18,25 +20,36 @@ from presage.errors import ConfigError, PresageError
 from presage.inference.hub import load_model, models
 from presage.report.text import sentence
 from presage.web import data_callbacks, result_callbacks
+from presage.web.context import Context
 from presage.web.jobs import Runner
-from presage.web.layout import page
+from presage.web.layout import Offer, page
+from presage.web.reading import Reader
 from presage.web.sessions import Sessions
 
 __all__ = ["create_app", "serve"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+DEFAULT = "scm"
+"""The bundled model that is offered first."""
 
 
 def create_app(
-    *, extra_models: Sequence[str] = (), limit: int = 50 << 20, runner: Runner | None = None, local: bool = False
+    *,
+    extra_models: Sequence[str] = (),
+    limit: int = 50 << 20,
+    runner: Runner | None = None,
+    reader: Reader | None = None,
+    local: bool = False,
 ) -> Dash:
     """The page as a WSGI application (`.server`).
 
     extra_models: files or folders of models besides the bundled ones; the first is preselected. limit: largest upload
     in bytes. local: answer only requests for a local host name, which protects against DNS rebinding.
     """
-    offered = _offered(extra_models)
-    context = data_callbacks.Context(sessions=Sessions(), runner=runner or Runner(warm=True), limit=limit)
+    offers = _offers(extra_models)
+    context = Context(
+        sessions=Sessions(), runner=runner or Runner(warm=True), reader=reader or Reader(), models=offers, limit=limit
+    )
     app = Dash(
         "presage",
         assets_folder=str(Path(__file__).parent / "assets"),
@@ -45,38 +58,72 @@ def create_app(
         serve_locally=True,
         suppress_callback_exceptions=True,
         add_log_handler=True,
+        on_error=_show_error,
     )
     app.server.config["MAX_CONTENT_LENGTH"] = limit + (1 << 20)
-
-    def fresh_page() -> Any:
-        return page(
-            session=context.sessions.open().key,
-            models=offered,
-            model=offered[0][0] if offered else None,
-            examples=examples(),
-            domains=[(name, f"{name}: {summary(name)}") for name in domains()],
-            limit=limit,
-        )
-
-    app.layout = fresh_page
+    app.layout = page(
+        models=offers,
+        examples=examples(),
+        domains=[(name, f"{name}: {summary(name)}") for name in domains()],
+        limit=limit,
+    )
     data_callbacks.register(app, context)
     result_callbacks.register(app, context)
     _add_upload(app, context)
+    _harden(app)
     if local:
         _only_local(app)
     return app
 
 
-def _offered(extra: Sequence[str]) -> list[tuple[str, str]]:
-    """Names and descriptions of the models; raises if one cannot be loaded."""
-    found = [(name, f"{load_model(name).name} ({Path(name).name})") for name in extra]
-    table = models()
-    names = sorted(table["name"], key=lambda name: (name != "scm", name))
-    about = dict(zip(table["name"], table["about"], strict=True))
-    return found + [(name, f"{name}: {about[name]}" if about[name] else name) for name in names]
+def _offers(extra: Sequence[str]) -> list[Offer]:
+    """The models of the page; raises if an extra one cannot be loaded."""
+    loaded = [(name, load_model(name)) for name in extra]
+    found = [Offer(name=name, kind=model.kind, about=str(model.card.notes.get("about", ""))) for name, model in loaded]
+    table = models().sort_values("name", key=lambda names: names.where(names != DEFAULT, ""))
+    return found + [Offer(name=row.name, kind=row.kind, about=row.about) for row in table.itertuples(index=False)]
 
 
-def _add_upload(app: Dash, context: data_callbacks.Context) -> None:
+def _show_error(error: Exception) -> None:
+    """Errors that a callback did not expect become a sentence at the top of the page."""
+    if isinstance(error, PresageError):
+        text = sentence(str(error))
+    else:
+        logging.getLogger("presage.web").error("a callback failed", exc_info=error)
+        text = f"The page could not do this ({type(error).__name__}); reload it and try again."
+    set_props("page-error", {"children": text})
+
+
+def _harden(app: Dash) -> None:
+    """Headers that keep other sites out, and a sentence for requests that no page of ours would send."""
+    scripts = " ".join(("'self'", *app.csp_hashes()))
+    policy = (
+        f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    headers = {
+        "Content-Security-Policy": policy,
+        "X-Frame-Options": "DENY",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
+
+    def add_headers(response: Response) -> Response:
+        for name, value in headers.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    def explain(error: Exception) -> Response | HTTPException:
+        if isinstance(error, HTTPException):
+            return error
+        logging.getLogger("presage.web").error("a request failed", exc_info=error)
+        return Response("This request cannot be understood.", status=400, mimetype="text/plain")
+
+    app.server.after_request(add_headers)
+    app.server.register_error_handler(Exception, explain)
+
+
+def _add_upload(app: Dash, context: Context) -> None:
     """Add the route for uploads: files as the plain body of a POST, whose size is known in advance."""
 
     def upload() -> Response:
@@ -84,12 +131,11 @@ def _add_upload(app: Dash, context: data_callbacks.Context) -> None:
             return jsonify(error="Uploads are accepted from the page only.")
         name = request.args.get("name", "data.csv")
         try:
-            session = context.sessions.get(request.args.get("session"))
+            session = context.sessions.open(request.args.get("session"))
             if (request.content_length or 0) > context.limit:
+                session.source = None
                 raise ConfigError(f"the file {name!r} is larger than the limit of {context.limit >> 20} MB")
-            data_callbacks.store_upload(
-                session, request.args.get("role", "data"), name, request.get_data(), context.limit
-            )
+            data_callbacks.store_upload(session, request.args.get("role", "data"), name, request.get_data(), context)
         except PresageError as error:
             return jsonify(error=sentence(str(error)))
         return jsonify(ok=True)
@@ -117,13 +163,13 @@ def serve(
     say: Any = print,
 ) -> None:
     """Serve the page until interrupted."""
-    import logging
-
     from werkzeug.serving import make_server
 
+    if not host.strip():
+        raise ConfigError("--host needs an address: 127.0.0.1 for this machine, 0.0.0.0 to open the page to others")
     listener = _listen(host, port)
-    runner = Runner(warm=True)
-    app = create_app(extra_models=extra_models, limit=limit, runner=runner, local=host in LOOPBACK)
+    runner, reader = Runner(warm=True), Reader()
+    app = create_app(extra_models=extra_models, limit=limit, runner=runner, reader=reader, local=host in LOOPBACK)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server(host, port, app.server, threaded=True, fd=listener.fileno())
     shown = f"[{host}]" if ":" in host else host
@@ -138,6 +184,7 @@ def serve(
     finally:
         server.server_close()
         runner.close()
+        reader.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

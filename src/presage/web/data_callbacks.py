@@ -1,42 +1,50 @@
-"""Left side of the page: upload, example, simulation, interventions, model, progress, cancel."""
+"""Left side of the page: upload, example, simulation, interventions, model, progress, cancel, loading a page again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Collection
 from typing import Any
 
-from dash import Dash, Input, Output, State, ctx, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
 from presage.errors import ConfigError, DataError, PresageError
 from presage.inference.hub import load_model
 from presage.report.text import sentence
-from presage.web.jobs import Job, Runner
-from presage.web.sessions import Analysis, Run, Session, Sessions
+from presage.web.context import Context
+from presage.web.jobs import Job
+from presage.web.layout import data
+from presage.web.sessions import Analysis, Run, Session
 from presage.web.sources import Example, Preview, Simulation, Source, Upload
 
-__all__ = ["Context", "finish", "intervention_choices", "prepare_run", "preview_part", "register", "store_upload"]
+__all__ = [
+    "finish",
+    "intervention_choices",
+    "prepare_run",
+    "preview_part",
+    "recommended",
+    "register",
+    "settings_changed",
+    "store_upload",
+]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Context:
-    """Objects that all callbacks share."""
+def store_upload(session: Session, role: str, name: str, content: bytes, context: Context) -> None:
+    """Keep an uploaded file as the data or as the intervention mask of a session.
 
-    sessions: Sessions
-    runner: Runner
-    limit: int
-
-
-def store_upload(session: Session, role: str, name: str, content: bytes, limit: int) -> None:
-    """Keep an uploaded file as the data or as the intervention mask of a session."""
-    if len(content) > limit:
-        raise DataError(f"the file {name!r} is larger than the limit of {limit // 2**20} MB")
+    After a refused file the session has no data: an answer about the file before it would mislead.
+    """
+    if role != "mask":
+        session.source, session.mask = None, None
+    if len(content) > context.limit:
+        raise DataError(f"the file {name!r} is larger than the limit of {context.limit // 2**20} MB")
     if not content:
         raise DataError(f"the file {name!r} is empty")
-    upload = Upload(name, content)
+    upload = Upload(name, content, reader=context.reader)
     if role == "mask":
         session.mask = upload
     else:
-        session.source, session.mask = upload, None
+        session.source = upload
 
 
 def intervention_choices(preview: Preview) -> tuple[list[dict[str, str]], str]:
@@ -62,138 +70,232 @@ def preview_part(preview: Preview) -> list[Any]:
 
 
 def prepare_run(
-    session: Session, choice: str, layer: str | None, model: str | None, counts: str
+    session: Session, choice: Any, layer: Any, model: Any, counts: Any, *, offered: Collection[str]
 ) -> tuple[dict[str, Any], Run]:
-    """Read the data once; returns the task of the worker, which calls `discover`, and the description of the run."""
+    """Read the data once; returns the task of the worker, which calls `discover`, and the description of the run.
+
+    offered: names of the models that may be asked for; a page may not load other files of the server.
+    """
     source = session.source
     if source is None:
         raise ConfigError("choose data first: upload a file, or use an example")
     if not model:
         raise ConfigError("no model was found; start the page with --model FILE")
+    if not isinstance(model, str) or model not in offered:
+        raise ConfigError("this page does not offer that model; choose one from the list")
     arguments: dict[str, Any] = {}
     interventions: Any = None
+    choice = choice if isinstance(choice, str) else "none"
     if choice.startswith("column:"):
         interventions = arguments["interventions"] = choice.removeprefix("column:")
     elif choice == "mask":
         if session.mask is None:
             raise ConfigError("upload the file with the intervention mask first, or choose another option")
         interventions, arguments["interventions"] = session.mask, session.mask.name
+    layer = layer if isinstance(layer, str) and layer else None
     if layer:
         arguments["layer"] = layer
     if model != "scm":
         arguments["model"] = model
-    flag = {"counts": True, "real": False}.get(counts)
+    flag = {"counts": True, "real": False}.get(counts) if isinstance(counts, str) else None
     if flag is not None:
         arguments["counts"] = flag
-    inputs = source.inputs(interventions, layer=layer or None)
+    inputs = source.inputs(interventions, layer=layer)
     session.count += 1
-    run = Run(number=session.count, dataset=inputs.dataset, source=source, arguments=arguments)
+    run = Run(
+        number=session.count,
+        dataset=inputs.dataset,
+        source=source,
+        arguments=arguments,
+        settings=_settings(session, choice, layer, model, counts),
+    )
     return {"inputs": inputs, "model": model, "counts": flag}, run
+
+
+def _settings(session: Session, choice: Any, layer: Any, model: Any, counts: Any) -> dict[str, Any]:
+    mask = session.mask if choice == "mask" else None
+    return {"interventions": choice, "mask": mask, "layer": layer or None, "model": model, "counts": counts}
+
+
+def settings_changed(session: Session | None, choice: Any, layer: Any, model: Any, counts: Any) -> bool:
+    """Whether the page shows a result of the user's that other settings gave."""
+    if session is None or session.analysis is None or session.source is None or not session.has_answer:
+        return False
+    return session.analysis.settings != _settings(session, choice, layer, model, counts)
 
 
 def finish(job: Job, run: Run) -> Analysis:
     """The run of a job that is done, with its result."""
     if job.result is None:
         raise DataError("the run has no result")
-    return Analysis(**vars(run), result=job.result)
+    return Analysis(**vars(run), result=job.result, seconds=job.seconds)
+
+
+def recommended(context: Context, countlike: bool) -> str | None:
+    """The first offered model for this kind of values."""
+    kind = "counts" if countlike else "real"
+    return next((offer.name for offer in context.models if offer.kind == kind), None)
+
+
+def _simulation(domain: Any, d: Any, n: Any, share: Any, seed: Any) -> Simulation:
+    try:
+        return Simulation(str(domain), int(d), int(n), float(share) / 100.0, int(seed or 0))
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, PresageError):
+            raise
+        raise ConfigError("variables, rows, share and seed of a simulation must be whole numbers") from error
+
+
+_DATA_OUTPUTS = {
+    "result_hidden": Output("result", "hidden", allow_duplicate=True),  # the result of other data would mislead
+    "preview": Output("preview", "children"),
+    "options": Output("interventions", "options"),
+    "choice": Output("interventions", "value"),
+    "layer_hidden": Output("layer-place", "hidden"),
+    "layers": Output("layer", "options"),
+    "layer": Output("layer", "value"),
+    "run_disabled": Output("run", "disabled"),
+    "mask": Output("mask-name", "children"),
+    "countlike": Output("countlike", "data"),
+    "error": Output("data-error", "children"),
+    "mask_error": Output("mask-error", "children"),
+    "tick": Output("tick", "disabled"),
+    "progress_hidden": Output("progress", "hidden"),
+    "answer": Output("answer", "data"),
+}
+
+
+def _data_outputs(**changes: Any) -> dict[str, Any]:
+    return {**dict.fromkeys(_DATA_OUTPUTS, no_update), **changes}
+
+
+def _show_source(source: Source) -> dict[str, Any]:
+    preview = source.preview
+    options, value = intervention_choices(preview)
+    return _data_outputs(
+        preview=preview_part(preview),
+        options=options,
+        choice=value,
+        layer_hidden=not preview.layers,
+        layers=preview.layers,
+        layer=None,
+        run_disabled=False,
+        mask="",
+        countlike=preview.countlike,
+        error=None,
+        mask_error=None,
+    )
+
+
+def _refuse(error: str) -> dict[str, Any]:
+    """After a refused file: no preview, no result, nothing to run."""
+    preview = [html.H1("No data"), html.P("The file was refused. Choose another one on the left.", className="soft")]
+    return _data_outputs(result_hidden=True, preview=preview, run_disabled=True, countlike=None, error=sentence(error))
 
 
 def register(app: Dash, context: Context) -> None:
     """Add the callbacks of the left side of the page."""
     sessions = context.sessions
+    in_browser: Any = app.clientside_callback  # untyped in dash
+    in_browser(ClientsideFunction("presage", "session"), Output("session", "data"), Input("page", "id"))
 
     @app.callback(
-        Output("result", "hidden", allow_duplicate=True),  # the result of other data would mislead
-        Output("preview", "children"),
-        Output("interventions", "options"),
-        Output("interventions", "value"),
-        Output("layer-place", "hidden"),
-        Output("layer", "options"),
-        Output("layer", "value"),
-        Output("run", "disabled"),
-        Output("mask-name", "children"),
-        Output("error", "children"),
-        Input("upload-event", "data"),
-        Input("use-example", "n_clicks"),
-        Input("use-simulation", "n_clicks"),
-        State("session", "data"),
-        State("example", "value"),
-        State("domain", "value"),
-        State("sim-d", "value"),
-        State("sim-n", "value"),
-        State("sim-share", "value"),
-        State("sim-seed", "value"),
+        output=_DATA_OUTPUTS,
+        inputs={
+            "event": Input("upload-event", "data"),
+            "_clicks": (Input("use-example", "n_clicks"), Input("use-simulation", "n_clicks")),
+            "key": Input("session", "data"),
+            "example": State("example", "value"),
+            "simulation": tuple(State(name, "value") for name in ("domain", "sim-d", "sim-n", "sim-share", "sim-seed")),
+        },
         prevent_initial_call=True,
         running=[
             (Output("use-simulation", "disabled"), True, False),
             (Output("use-simulation", "children"), "Simulating …", "Simulate"),
         ],
     )
-    def load_data(
-        event: dict[str, Any] | None,
-        _example: int | None,
-        _simulate: int | None,
-        key: str,
-        example: str,
-        domain: str,
-        d: int,
-        n: int,
-        share: float,
-        seed: int | None,
-    ) -> tuple[Any, ...]:
-        nothing = (no_update,) * 9
+    def load_data(event: Any, _clicks: Any, key: Any, example: Any, simulation: Any) -> dict[str, Any]:
+        by = ctx.triggered_id
+        if by == "session":
+            return _restore(context, key)
         try:
-            session = sessions.get(key)
-            if ctx.triggered_id == "upload-event":
-                event = event or {}
-                if event.get("error"):
-                    return (*nothing, sentence(event["error"]))
-                if event.get("role") == "mask" and session.mask is not None:
+            session = sessions.open(key)
+            if by == "upload-event":
+                event = event if isinstance(event, dict) else {}
+                if event.get("role") == "mask":
+                    if event.get("error"):
+                        return _data_outputs(mask_error=sentence(str(event["error"])))
+                    if session.mask is None:
+                        return _data_outputs()
                     text = f"{session.mask.name}: {session.mask.preview.facts}"
-                    return (*nothing[:-1], text, None)
-            elif ctx.triggered_id == "use-example":
-                session.source = Example(example)
+                    return _data_outputs(mask=text, mask_error=None)
+                if event.get("error"):
+                    session.source = None
+                    return _refuse(str(event["error"]))
             else:
-                session.source = Simulation(domain, int(d), int(n), float(share) / 100.0, int(seed or 0))
-            source: Source | None = session.source
-            if source is None:
-                return (*nothing, None)
-            preview = source.preview
-            options, value = intervention_choices(preview)
-            layers = preview.layers
-            return (True, preview_part(preview), options, value, not layers, layers, None, False, "", None)
+                session.source, session.mask = None, None
+                session.source = Example(str(example)) if by == "use-example" else _simulation(*simulation)
+            if session.source is None:
+                return _data_outputs()
+            return _show_source(session.source) | {"result_hidden": True}
         except PresageError as error:
-            return (*nothing, sentence(str(error)))
+            return _refuse(str(error))
 
     @app.callback(Output("mask-place", "hidden"), Input("interventions", "value"))
-    def ask_for_mask(choice: str) -> bool:
-        return choice != "mask"
+    def ask_for_mask(choice: Any) -> bool:
+        return bool(choice != "mask")
+
+    @app.callback(
+        Output("stale", "hidden"),
+        Input("interventions", "value"),
+        Input("layer", "value"),
+        Input("model", "value"),
+        Input("counts", "value"),
+        Input("mask-name", "children"),
+        Input("answer", "data"),
+        State("session", "data"),
+        prevent_initial_call=True,
+    )
+    def compare_settings(choice: Any, layer: Any, model: Any, counts: Any, _mask: Any, _answer: Any, key: Any) -> bool:
+        return not settings_changed(sessions.find(key), choice, layer, model, counts)
+
+    @app.callback(Output("model-about", "children"), Input("model", "value"), Input("countlike", "data"))
+    def describe_model(model: Any, countlike: Any) -> list[Any]:
+        about = next((offer.about for offer in context.models if offer.name == model), "")
+        parts: list[Any] = [html.P(sentence(about))] if about else []
+        best = None if countlike is None else recommended(context, bool(countlike))
+        if best is None:
+            return parts
+        if best == model:
+            return [html.P("Recommended for this table.", className="good"), *parts]
+        label = next(offer.label for offer in context.models if offer.name == best)
+        button = html.Button(label, className="plain", id="use-recommended", **data(model=best))
+        return [html.P(["Recommended for this table: ", button]), *parts]
 
     @app.callback(
         Output("card", "children"),
-        Output("card-place", "hidden"),
+        Output("card-error", "children"),
         Input("show-card", "n_clicks"),
-        Input("hide-card", "n_clicks"),
-        Input("model", "value"),
-        State("card-place", "hidden"),
+        State("model", "value"),
         prevent_initial_call=True,
     )
-    def show_card(_show: int | None, _hide: int | None, model: str | None, hidden: bool) -> tuple[Any, bool]:
-        if ctx.triggered_id == "hide-card" or (ctx.triggered_id == "model" and hidden):
-            return no_update, True
+    def show_card(_show: Any, model: Any) -> tuple[Any, Any]:
+        if not isinstance(model, str) or model not in context.offered:
+            return no_update, "This page does not offer that model."
         try:
-            return str(load_model(model or "").card), False
+            return str(load_model(model).card), None
         except PresageError as error:
-            return sentence(str(error)), False
+            return no_update, sentence(str(error))
 
     @app.callback(
-        Output("progress", "hidden"),
-        Output("tick", "disabled"),
-        Output("error", "children", allow_duplicate=True),
+        Output("progress", "hidden", allow_duplicate=True),
+        Output("tick", "disabled", allow_duplicate=True),
+        Output("run-error", "children"),
         Output("run", "disabled", allow_duplicate=True),
         Output("stage", "children"),
         Output("bar", "style"),
         Input("run", "n_clicks"),
+        Input("run-again", "n_clicks"),
         State("session", "data"),
         State("interventions", "value"),
         State("layer", "value"),
@@ -202,12 +304,12 @@ def register(app: Dash, context: Context) -> None:
         prevent_initial_call=True,
         running=[(Output("run", "children"), "Reading the table …", "Run")],
     )
-    def start(_clicks: int, key: str, choice: str, layer: str | None, model: str, counts: str) -> tuple[Any, ...]:
+    def start(_clicks: Any, _again: Any, key: Any, choice: Any, layer: Any, model: Any, counts: Any) -> tuple[Any, ...]:
         try:
             session = sessions.get(key)
             if session.job is not None:
                 session.job.cancel()
-            task, run = prepare_run(session, choice, layer, model, counts)
+            task, run = prepare_run(session, choice, layer, model, counts, offered=context.offered)
         except PresageError as error:
             return True, True, sentence(str(error)), False, "", {"width": "0%"}
         session.job = context.runner.submit(task)
@@ -217,25 +319,23 @@ def register(app: Dash, context: Context) -> None:
     @app.callback(
         Output("progress", "hidden", allow_duplicate=True),
         Output("tick", "disabled", allow_duplicate=True),
-        Output("error", "children", allow_duplicate=True),
+        Output("run-error", "children", allow_duplicate=True),
         Output("run", "disabled", allow_duplicate=True),
         Output("stage", "children", allow_duplicate=True),
         Output("bar", "style", allow_duplicate=True),
-        Output("answer", "data"),
+        Output("answer", "data", allow_duplicate=True),
         Input("tick", "n_intervals"),
         Input("cancel", "n_clicks"),
         State("session", "data"),
         prevent_initial_call=True,
     )
-    def follow(_tick: int | None, _cancel: int | None, key: str) -> tuple[Any, ...]:
+    def follow(_tick: Any, _cancel: Any, key: Any) -> tuple[Any, ...]:
         over = (True, True)
-        try:
-            session = sessions.get(key)
-        except PresageError as error:
-            return (*over, sentence(str(error)), False, "", {"width": "0%"}, no_update)
-        job = session.job
-        if job is None:
-            return (*over, no_update, False, "", {"width": "0%"}, no_update)
+        session = sessions.find(key)
+        job = None if session is None else session.job
+        if session is None or job is None:
+            return _follow_example(context, session)
+        session = sessions.get(key)
         if ctx.triggered_id == "cancel":
             job.cancel()
         if not job.over:
@@ -249,3 +349,33 @@ def register(app: Dash, context: Context) -> None:
         if session.analysis is None or session.analysis.number != job.pending.number:
             session.analysis = finish(job, job.pending)
         return (*over, None, False, "", {"width": "100%"}, {"number": session.analysis.number})
+
+
+def _follow_example(context: Context, session: Session | None) -> tuple[Any, ...]:
+    """Ticks of a page without a run: the example's answer when it is there."""
+    quiet = (True, True, no_update, session is None or session.source is None, "", {"width": "0%"})
+    if session is not None and session.source is not None:
+        return (*quiet, no_update)
+    example = context.example()
+    if isinstance(example, Job):
+        return (True, example.over, no_update, True, "", {"width": "0%"}, no_update)
+    return (*quiet, {"example": True})
+
+
+def _restore(context: Context, key: Any) -> dict[str, Any]:
+    """The state of a page that was loaded again; a new page gets the example's answer."""
+    session = context.sessions.find(key)
+    if session is None or session.source is None:
+        example = context.example()
+        return _data_outputs(tick=not isinstance(example, Job)) | (
+            {} if isinstance(example, Job) else {"answer": {"example": True}}
+        )
+    shown = _show_source(session.source)
+    running = session.job is not None and not session.job.over
+    if session.analysis is not None and session.analysis.source is session.source:
+        settings = session.analysis.settings
+        shown |= {"choice": settings["interventions"], "layer": settings["layer"]}
+        shown["answer"] = {"number": session.analysis.number, "again": time.time()}
+    if session.mask is not None:
+        shown["mask"] = f"{session.mask.name}: {session.mask.preview.facts}"
+    return shown | {"tick": not running, "progress_hidden": not running, "run_disabled": running}

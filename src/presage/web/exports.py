@@ -7,6 +7,7 @@ from typing import Any
 
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
+from presage.report.text import escape_formulas
 from presage.web.sessions import Analysis
 from presage.web.view import View
 
@@ -35,16 +36,16 @@ def python_code(analysis: Analysis, known: Knowledge | None, view: View, limit: 
     return "\n".join(lines) + "\n"
 
 
-def file_content(kind: str, result: Result, limit: float, acyclic: bool, code: str) -> str:
-    """The content of one of the files in `KINDS`; `code` is that of reproduce.py."""
+def file_content(kind: str, analysis: Analysis, result: Result, limit: float, acyclic: bool, code: str) -> str:
+    """The content of one of the files in `KINDS`. result: with background knowledge. code: that of reproduce.py."""
     if kind == "report.html":
         from presage.report.html import report_html
 
-        return report_html(result, limit)
+        return report_html(result, limit, dataset=analysis.dataset, title=analysis.source.preview.title, code=code)
     if kind == "edges.csv":
-        return str(result.edges(limit).to_csv(index=False))
+        return str(escape_formulas(result.edges(limit)).to_csv(index=False))
     if kind == "probabilities.csv":
-        return str(result.probabilities.to_csv())
+        return str(escape_formulas(result.probabilities).to_csv())
     if kind == "graph.graphml":
         import networkx as nx
 

@@ -1,60 +1,80 @@
-"""The elements of the page; callbacks refer to them by their ids."""
+"""The elements of the page: header, and the steps on the left. Callbacks refer to elements by their ids."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import dash_cytoscape as cyto
 from dash import dcc, html
 
 import presage
-from presage.web.exports import KINDS
+from presage.web.result_layout import answer
 from presage.web.sources import MAX_VARIABLES
-from presage.web.view import STYLESHEET
 
-__all__ = ["data", "page"]
+__all__ = ["Offer", "data", "error_place", "page"]
 
-_GRAPH_TOOLS: Any = {"displaylogo": False, "displayModeBar": False}
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """A model that the page offers."""
+
+    name: str
+    kind: str
+    about: str = ""
+
+    @property
+    def purpose(self) -> str:
+        """What the model is for."""
+        return "for counts, such as sequencing data" if self.kind == "counts" else "for real-valued tables"
+
+    @property
+    def label(self) -> str:
+        """Name without its folder, and purpose."""
+        return f"{self.name.rstrip('/').rpartition('/')[2].removesuffix('.safetensors')}: {self.purpose}"
 
 
 def page(
-    *,
-    session: str,
-    models: Sequence[tuple[str, str]],
-    model: str | None,
-    examples: Sequence[str],
-    domains: Sequence[tuple[str, str]],
-    limit: int,
+    *, models: Sequence[Offer], examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: int
 ) -> html.Div:
-    """The page of one session. models, domains: (name, label). limit: largest upload in bytes."""
+    """The page, the same for everyone: the browser makes the key of its session. domains: (name, label).
+
+    limit: largest upload in bytes.
+    """
+    stores = ("upload-event", "answer", "places", "tier-move", "marked", "run-at", "countlike")
     return html.Div(
         id="page",
-        **data(session=session, limit=limit),
+        **data(limit=limit),
         children=[
-            dcc.Store(id="session", data=session),
-            dcc.Store(id="upload-event"),
-            dcc.Store(id="answer"),
+            dcc.Store(id="session"),
+            dcc.Store(id="theme"),
             dcc.Store(id="knowledge", data={}),
             dcc.Store(id="chosen", data=[]),
-            dcc.Store(id="places"),
-            dcc.Store(id="tier-move"),
-            dcc.Store(id="pointed"),
+            dcc.Store(id="table-sort", data={"by": "probability", "down": True}),
+            *(dcc.Store(id=name) for name in stores),
             dcc.Download(id="download"),
             dcc.Interval(id="tick", interval=400, disabled=True),
             html.Header(
                 [
                     html.Div([html.B("Presage"), html.Span("causal discovery from tables")], className="brand"),
-                    html.Span(f"version {presage.__version__} · data stays on this machine", className="soft"),
+                    html.Div(
+                        [
+                            html.Span(f"version {presage.__version__} · data stays on this machine", className="soft"),
+                            html.Button("Dark", id="theme-button", className="quiet", title="Light or dark colours"),
+                        ],
+                        className="brand-end",
+                    ),
                 ]
             ),
+            error_place("page-error"),
             html.Div(
                 className="columns",
                 children=[
-                    html.Aside([_bring(examples, domains, limit), _interventions(), _model(models, model), _run()]),
-                    html.Main([html.Div(id="error", role="alert"), _preview(), _answer()]),
+                    html.Aside([_bring(examples, domains, limit), _interventions(), _model(models), _run()]),
+                    html.Main([_preview(), answer()]),
                 ],
             ),
+            _card_dialog(),
         ],
     )
 
@@ -62,6 +82,11 @@ def page(
 def data(**marks: object) -> dict[str, Any]:
     """HTML attributes data-... of an element, for the script of the page."""
     return {f"data-{name}": str(value) for name, value in marks.items()}
+
+
+def error_place(key: str) -> html.Div:
+    """An empty place for a message; the script of the page scrolls to it when it is filled."""
+    return html.Div(id=key, role="alert", className="error")
 
 
 def _step(number: int, title: str, *children: Any) -> html.Section:
@@ -87,19 +112,14 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
     example = html.Div(
         [
             html.Label("Bundled simulated dataset with its true graph", htmlFor="example"),
-            dcc.Dropdown(id="example", options=list(examples), value="rff", clearable=False, searchable=False),
+            _dropdown("example", list(examples), "rff", searchable=False),
             html.Button("Use this example", id="use-example", className="wide"),
         ]
     )
     simulate = html.Div(
         [
             html.Label("Domain", htmlFor="domain"),
-            dcc.Dropdown(
-                id="domain",
-                options=[{"value": name, "label": label} for name, label in domains],
-                value="rff",
-                clearable=False,
-            ),
+            _dropdown("domain", [{"value": name, "label": label} for name, label in domains], "rff"),
             _slider("Variables", "sim-d", 2, 60, 1, 12),
             _slider("Rows", "sim-n", 50, 2000, 50, 400),
             _slider("Interventional rows, %", "sim-share", 0, 100, 5, 50),
@@ -118,7 +138,13 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
             dcc.Tab(simulate, label="Simulate", value="simulate"),
         ],
     )
-    return _step(1, "Data", tabs)
+    return _step(1, "Data", tabs, error_place("data-error"))
+
+
+def _dropdown(key: str, options: Any, value: Any, **more: Any) -> dcc.Dropdown:
+    return dcc.Dropdown(
+        id=key, options=options, value=value, clearable=False, closeOnSelect=True, optionHeight="auto", **more
+    )
 
 
 def _slider(label: str, name: str, low: float, high: float, step: float, value: float) -> html.Div:
@@ -132,6 +158,7 @@ def _slider(label: str, name: str, low: float, high: float, step: float, value: 
                 step=step,
                 value=value,
                 marks=None,
+                allow_direct_input=True,
                 tooltip={"placement": "top", "always_visible": False},
             ),
         ],
@@ -143,12 +170,7 @@ def _interventions() -> html.Section:
     return _step(
         2,
         "Interventions",
-        dcc.Dropdown(
-            id="interventions",
-            options=[{"value": "none", "label": "No interventions"}],
-            value="none",
-            clearable=False,
-        ),
+        _dropdown("interventions", [{"value": "none", "label": "No interventions"}], "none"),
         html.P(
             "A column with each row's target (empty or “control”: none), or a mask file with 0 or 1 for every cell.",
             className="soft small",
@@ -162,55 +184,67 @@ def _interventions() -> html.Section:
                     **data(role="mask"),
                 ),
                 html.P(id="mask-name", className="soft small"),
+                error_place("mask-error"),
             ],
             id="mask-place",
             hidden=True,
         ),
         html.Div(
-            [html.Label("Layer", htmlFor="layer"), dcc.Dropdown(id="layer", placeholder="X")],
+            [
+                html.Label("Layer", htmlFor="layer"),
+                dcc.Dropdown(id="layer", placeholder="X", closeOnSelect=True),
+            ],
             id="layer-place",
             hidden=True,
         ),
     )
 
 
-def _model(models: Sequence[tuple[str, str]], model: str | None) -> html.Section:
+def _model(models: Sequence[Offer]) -> html.Section:
     return _step(
         3,
         "Model",
-        dcc.Dropdown(
-            id="model",
-            options=[{"value": name, "label": label} for name, label in models],
-            value=model,
-            clearable=False,
+        _dropdown(
+            "model",
+            [{"value": offer.name, "label": offer.label} for offer in models],
+            models[0].name if models else None,
             placeholder="no model was found",
+            persistence=True,
+            persistence_type="session",
         ),
+        html.Div(id="model-about", className="soft small"),
         html.Div(
             [
                 html.Button("Model card", id="show-card", className="plain"),
-                dcc.Dropdown(
-                    id="counts",
-                    options=[
+                _dropdown(
+                    "counts",
+                    [
                         {"value": "look", "label": "detect counts"},
                         {"value": "counts", "label": "values are counts"},
                         {"value": "real", "label": "read as real values"},
                     ],
-                    value="look",
-                    clearable=False,
+                    "look",
                     searchable=False,
+                    persistence=True,
+                    persistence_type="session",
                 ),
             ],
             className="row",
         ),
-        html.Div(
-            [
-                html.Button("Close", id="hide-card", className="plain right"),
-                dcc.Loading(dcc.Markdown(id="card", className="card")),
-            ],
-            id="card-place",
-            className="sheet",
-            hidden=True,
-        ),
+        error_place("card-error"),
+    )
+
+
+def _card_dialog() -> html.Dialog:
+    return html.Dialog(
+        [
+            html.Div(
+                [html.H2("Model card"), html.Button("Close", id="hide-card", className="quiet")],
+                className="row dialog-head",
+            ),
+            dcc.Markdown(id="card", className="card"),
+        ],
+        id="card-dialog",
     )
 
 
@@ -218,6 +252,7 @@ def _run() -> html.Section:
     return html.Section(
         [
             html.Button("Run", id="run", className="primary wide", disabled=True),
+            error_place("run-error"),
             html.Div(
                 [
                     html.Div(html.Div(id="bar", className="bar"), className="track"),
@@ -250,162 +285,3 @@ def _preview() -> html.Section:
         id="preview",
         className="box",
     )
-
-
-def _answer() -> html.Div:
-    return html.Div(
-        [
-            html.Div(id="warnings"),
-            html.Section(_controls(), className="box controls"),
-            html.Div(
-                [
-                    html.Section(
-                        [_graph_head(), _graph(), html.Div(id="legend", className="legend")], className="box graph-box"
-                    ),
-                    html.Section(
-                        [
-                            html.H2("Edge probabilities"),
-                            dcc.Graph(id="heat", config=_GRAPH_TOOLS, responsive=True, style={"height": "540px"}),
-                        ],
-                        className="box",
-                    ),
-                ],
-                className="pair",
-            ),
-            html.Div(
-                [
-                    html.Section(_chosen(), className="box", id="chosen-place"),
-                    html.Section(_known(), className="box"),
-                ],
-                className="pair",
-            ),
-            html.Div(
-                [
-                    html.Section([html.H2("Most uncertain edges"), html.Div(id="uncertain")], className="box"),
-                    html.Section(
-                        [html.H2("Scores against the true graph"), html.Div(id="scores")],
-                        className="box",
-                        id="scores-place",
-                    ),
-                    html.Section(_take(), className="box"),
-                ],
-                className="triple",
-            ),
-        ],
-        id="result",
-        hidden=True,
-    )
-
-
-def _controls() -> list[Any]:
-    return [
-        html.Div(
-            [
-                html.Label([html.Span("Show edges above "), html.B(id="threshold-text")], id="threshold-label"),
-                dcc.Slider(
-                    id="threshold",
-                    min=0.01,
-                    max=0.99,
-                    step=0.01,
-                    value=0.5,
-                    marks={0.01: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 0.99: "1"},
-                    updatemode="drag",
-                    allow_direct_input=False,
-                ),
-            ],
-            className="grow",
-        ),
-        html.Div(
-            [
-                html.Label("or the k most probable", htmlFor="top"),
-                dcc.Input(id="top", type="number", min=1, step=1, placeholder="all", debounce=0.3),
-            ],
-            className="small-input",
-        ),
-        dcc.Checklist(
-            id="switches",
-            options=[{"value": "acyclic", "label": "acyclic"}, {"value": "truth", "label": "colour by truth"}],
-            value=[],
-            className="switches",
-        ),
-        html.Button("Redo layout", id="tidy", title="Place the variables again, causes above effects"),
-    ]
-
-
-def _graph_head() -> html.Div:
-    return html.Div([html.H2("Graph"), html.Span(id="count", className="soft small")], className="row")
-
-
-def _graph() -> html.Div:
-    return html.Div(
-        [
-            cyto.Cytoscape(
-                id="graph",
-                layout={"name": "preset", "fit": True, "padding": 24},
-                stylesheet=STYLESHEET,
-                elements=[],
-                minZoom=0.15,
-                maxZoom=3.0,
-                responsive=True,
-                style={"width": "100%", "height": "100%"},
-            ),
-        ],
-        className="graph",
-    )
-
-
-def _chosen() -> list[Any]:
-    return [
-        html.H2("Details", id="chosen-title"),
-        html.P("Click an edge of the graph, a cell of the heat map or a variable.", id="chosen-text", className="soft"),
-        html.Div(
-            [
-                html.Button("It exists", id="require", title="This edge is known to exist"),
-                html.Button("It does not exist", id="forbid", title="This edge is known not to exist"),
-                html.Button("Reverse", id="turn", title="Show the reverse edge"),
-                html.Button("Unknown", id="forget", title="Use the model's probability"),
-            ],
-            id="arrow-buttons",
-            className="row buttons",
-            hidden=True,
-        ),
-        html.Div(
-            [
-                html.Button("It has no causes", id="root"),
-                html.Button("Unknown", id="unroot"),
-            ],
-            id="variable-buttons",
-            className="row buttons",
-            hidden=True,
-        ),
-        html.Div(
-            dcc.Graph(id="scatter", config=_GRAPH_TOOLS, responsive=True, style={"height": "340px"}),
-            id="scatter-place",
-            hidden=True,
-        ),
-    ]
-
-
-def _known() -> list[Any]:
-    return [
-        html.H2("Background knowledge"),
-        html.P(
-            "Click an edge and state whether it exists; the result is updated at once. Drag variables into tiers "
-            "if some come before others: no variable is caused by one of a later tier.",
-            className="soft small",
-        ),
-        html.Div(id="known-error", role="alert"),
-        html.Div(id="known-list"),
-        html.Div(id="tiers", className="tiers"),
-    ]
-
-
-def _take() -> list[Any]:
-    return [
-        html.H2("Downloads"),
-        html.Div(
-            [html.Button(kind, id={"type": "take", "kind": kind}) for kind in KINDS], className="row buttons takes"
-        ),
-        html.P("The same result in Python:", className="soft small"),
-        html.Pre(id="lines"),
-    ]

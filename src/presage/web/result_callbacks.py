@@ -1,195 +1,69 @@
-"""Right side of the page: graph, heat map, threshold, details, background knowledge, downloads."""
+"""Right side of the page: graph, heat map, table, threshold, details, background knowledge, downloads."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from presage.errors import ConfigError, PresageError
-from presage.graphs.ops import is_acyclic
 from presage.inference.knowledge import Knowledge
-from presage.inference.result import Result
 from presage.report.text import sentence
-from presage.web.data_callbacks import Context
-from presage.web.exports import file_content, knowledge_tags, python_code
-from presage.web.layout import data
-from presage.web.sessions import Analysis
+from presage.web.context import Context
+from presage.web.exports import KINDS, file_content, python_code
+from presage.web.figures import heat_figure, heat_height, pair_figure, variable_figure
+from presage.web.panel import edge_part, nothing_part, variable_part
+from presage.web.parts import (
+    answer_head,
+    count_text,
+    knowledge_part,
+    legend_part,
+    scores_part,
+    tier_columns,
+    update_knowledge,
+    warnings_part,
+)
+from presage.web.table import edge_rows, edge_table
+from presage.web.theme import stylesheet, theme_of
 from presage.web.view import (
-    EXTRA,
-    MAX_DRAWN,
-    MISSED,
-    RIGHT,
+    MANY,
     View,
+    causal_order,
+    confounded_pairs,
     elements,
-    heat_figure,
+    neighbourhood,
     node_positions,
-    pair_figure,
-    scores,
-    uncertain,
-    variable_figure,
 )
 
-__all__ = ["count_text", "legend_part", "register", "tier_columns", "update_knowledge", "view_of"]
+__all__ = ["register", "view_of"]
 
 
-def view_of(threshold: float | None, top: int | None, switches: list[str] | None) -> View:
-    """The controls as a `View`."""
-    return View(
-        threshold=0.5 if threshold is None else float(threshold),
-        top=None if not top else int(top),
-        acyclic="acyclic" in (switches or ()),
-    )
-
-
-def update_knowledge(
-    known: dict[str, Any], what: str, names: tuple[str, ...], chosen: list[int], move: dict[str, Any]
-) -> Knowledge:
-    """Knowledge after a click: require, forbid or forget an edge, root or unroot a variable, move one into a tier."""
-    facts = {key: [*map(_plain, known.get(key, []))] for key in ("required", "forbidden", "tiers", "roots")}
-    if what in ("require", "forbid", "forget") and len(chosen) == 2:
-        edge = [names[chosen[0]], names[chosen[1]]]
-        for key in ("required", "forbidden"):
-            facts[key] = [other for other in facts[key] if other != edge]
-        if what != "forget":
-            facts[f"{what}d" if what == "require" else "forbidden"].append(edge)
-    elif what in ("root", "unroot") and len(chosen) == 1:
-        name = names[chosen[0]]
-        facts["roots"] = [other for other in facts["roots"] if other != name] + ([name] if what == "root" else [])
-    elif what == "drop":
-        facts["required"] = [edge for edge in facts["required"] if edge != move.get("required")]
-        facts["forbidden"] = [edge for edge in facts["forbidden"] if edge != move.get("forbidden")]
-        facts["roots"] = [name for name in facts["roots"] if name != move.get("root")]
-    elif what == "tier":
-        tiers = [[name for name in tier if name != move["name"]] for tier in facts["tiers"]]
-        place = int(move["tier"])
-        if place >= len(tiers):
-            tiers.append([move["name"]])
-        elif place >= 0:
-            tiers[place].append(move["name"])
-        facts["tiers"] = [tier for tier in tiers if tier]
-    elif what == "no-tiers":
-        facts["tiers"] = []
-    return Knowledge.from_json(facts)
-
-
-def _plain(item: Any) -> Any:
-    return list(item) if isinstance(item, (list, tuple)) else item
-
-
-def tier_columns(names: tuple[str, ...], known: Knowledge | None) -> list[Any]:
-    """Columns of variables: those in no tier, the tiers from earliest to latest, and an empty one."""
-    tiers = [list(tier) for tier in known.tiers] if known else []
-    placed = {name for tier in tiers for name in tier}
-    loose = [name for name in names if name not in placed]
-    columns = [("no tier", -1, loose)]
-    columns += [(f"tier {k + 1}" + (" (first)" if k == 0 else ""), k, tier) for k, tier in enumerate(tiers)]
-    columns.append(("new tier: drop here", len(tiers), []))
-    return [
-        html.Div(
-            [
-                html.H3(title),
-                *(html.Span(name, className="chip", title=name, **data(name=name)) for name in members),
-            ],
-            className="tier",
-            **data(tier=number),
-        )
-        for title, number, members in columns
-    ]
-
-
-def count_text(result: Result, view: View, limit: float) -> str:
-    """Description of the edges shown."""
-    graph = view.graph(result)
-    count = int(graph.sum())
-    text = (
-        f"{count} edge{'s' * (count != 1)} above {limit:.2g}"
-        if view.top is None
-        else f"the {count} most probable edges"
-    )
-    if view.acyclic:
-        how = "" if result.is_exact(limit) else " (heuristic)"
-        text += f", most probable acyclic graph{how}"
-    elif not is_acyclic(graph):
-        text += "; they form a cycle"
-    if count > MAX_DRAWN:
-        text += f"; the {MAX_DRAWN} most probable are drawn"
-    return text
-
-
-def legend_part(coloured: bool) -> list[Any]:
-    """Legend of the colours."""
-    if coloured:
-        parts = [("right", RIGHT), ("extra", EXTRA), ("missed", MISSED)]
-    else:
-        parts = [("improbable", "#c9d8ea"), ("probable", "#0b3c6f")]
-    return [html.Span([html.I(style={"borderColor": colour}), label]) for label, colour in parts]
-
-
-def _warnings(texts: list[str]) -> html.Div:
-    if not texts:
-        return html.Div("No warnings.", className="warnings fine")
-    return html.Div([html.B("Warnings"), html.Ul([html.Li(sentence(text)) for text in texts])], className="warnings")
-
-
-def _uncertain(result: Result) -> Any:
-    found = uncertain(result)
-    if not found:
-        return html.P("None: every probability is close to 0 or 1.", className="soft")
-    return html.Div(
-        [
-            html.Button(
-                [html.Span(f"{result.names[i]} → {result.names[j]}"), html.Span(f"{p:.2f}", className="soft")],
-                id={"type": "look", "i": i, "j": j},
-            )
-            for i, j, p in found
-        ],
-        className="list",
-    )
-
-
-def _scores(result: Result, analysis: Analysis, limit: float) -> Any:
-    if analysis.dataset.graph is None:
-        return None
-    rows = [
-        html.Tr([html.Td(name), html.Td(value, className="number-cell")], title=meaning)
-        for name, value, meaning in scores(result, analysis.dataset.graph, limit)
-    ]
-    return html.Table(html.Tbody(rows), className="scores")
-
-
-def _known_part(known: Knowledge | None) -> list[Any]:
-    tags = [
-        html.Span([text, html.Button("×", id={"type": "drop", **_flat(what)}, title="Remove")], className="tag")
-        for text, what in knowledge_tags(known)
-    ]
-    if known and known.tiers:
-        tags.append(
-            html.Span([f"{len(known.tiers)} tiers", html.Button("×", id={"type": "no-tiers", "k": 0})], className="tag")
-        )
-    return [html.Div(tags, className="tags")] if tags else []
-
-
-def _flat(what: dict[str, Any]) -> dict[str, str]:
-    """A fact as a flat dictionary, which ids of dash require."""
-    ((key, value),) = what.items()
-    pair = value if isinstance(value, list) else [value, ""]
-    return {"key": key, "first": pair[0], "second": pair[1]}
+def view_of(threshold: Any, top: Any, switches: Any) -> View:
+    """The controls as a `View`; values that no control sends count as not set."""
+    number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool) and 0 <= threshold <= 1
+    whole = isinstance(top, int) and not isinstance(top, bool) and 0 < top <= 10**6
+    acyclic = isinstance(switches, list) and "acyclic" in switches
+    return View(threshold=float(threshold) if number else 0.5, top=top if whole else None, acyclic=acyclic)
 
 
 def _unflat(flat: dict[str, str]) -> dict[str, Any]:
+    """The fact of a tag from its id; see `parts.knowledge_part`."""
     return {flat["key"]: flat["first"] if flat["key"] == "root" else [flat["first"], flat["second"]]}
+
+
+def _indices(chosen: Any, d: int) -> list[int]:
+    """The variables that the browser says are chosen, if they exist: none, one, or the two ends of an edge."""
+    found = [k for k in chosen if isinstance(k, int) and 0 <= k < d] if isinstance(chosen, list) else []
+    return found if len(found) in (1, 2) and len(found) == len(chosen) and len(set(found)) == len(found) else []
+
+
+def _knowledge(known: Any) -> Knowledge:
+    return Knowledge.from_json(known if isinstance(known, dict) else {})
 
 
 def register(app: Dash, context: Context) -> None:
     """Add the callbacks of the right side of the page."""
     sessions = context.sessions
-
-    def analysis_of(key: str) -> Analysis:
-        analysis = sessions.get(key).analysis
-        if analysis is None:
-            raise ConfigError("there is no result yet; run the analysis first")
-        return analysis
 
     @app.callback(
         Output("knowledge", "data"),
@@ -200,59 +74,55 @@ def register(app: Dash, context: Context) -> None:
         Input("require", "n_clicks"),
         Input("forbid", "n_clicks"),
         Input("forget", "n_clicks"),
-        Input("turn", "n_clicks"),
         Input("root", "n_clicks"),
         Input("unroot", "n_clicks"),
         Input("tier-move", "data"),
         Input({"type": "drop", "key": ALL, "first": ALL, "second": ALL}, "n_clicks"),
         Input({"type": "no-tiers", "k": ALL}, "n_clicks"),
-        Input("graph", "tapEdgeData"),
-        Input("graph", "tapNodeData"),
-        Input("heat", "clickData"),
-        Input({"type": "look", "i": ALL, "j": ALL}, "n_clicks"),
         State("session", "data"),
         State("knowledge", "data"),
         State("chosen", "data"),
         prevent_initial_call=True,
     )
-    def update_selection(_answer: Any, *given: Any) -> tuple[Any, ...]:
-        *_, move, _drops, _tiers, edge, node, cell, _looks, key, known, chosen = given
+    def change_knowledge(answer: Any, *given: Any) -> tuple[Any, ...]:
+        *_, move, _drops, _tiers, key, known, chosen = given
         by = ctx.triggered_id
-        kept = (no_update, no_update, no_update, no_update)
+        session = sessions.find(key)
         if by == "answer":
-            return {}, [], None, None
+            again = isinstance(answer, dict) and "again" in answer and session is not None
+            if session is not None and not again:
+                session.knowledge = {}
+            return (session.knowledge if again and session is not None else {}), [], None, None
         if by is None or not ctx.triggered[0]["value"]:
-            return kept  # buttons also call when they are created
-        if by == "graph":
-            if ctx.triggered[0]["prop_id"].endswith("tapEdgeData"):
-                return no_update, [edge["i"], edge["j"]], None, no_update
-            return no_update, [int(node["id"][1:])], None, no_update
-        if by == "heat":
-            point = cell["points"][0]
-            return (no_update, [point["y"], point["x"]], None, no_update) if point["x"] != point["y"] else kept
-        if by == "turn":
-            return no_update, chosen[::-1], None, no_update
-        if isinstance(by, dict) and by["type"] == "look":
-            return no_update, [by["i"], by["j"]], None, no_update
+            return (no_update,) * 4  # buttons also call when they are created
         try:
-            analysis = analysis_of(key)
-            what, detail = (by, move or {}) if isinstance(by, str) else (by["type"], by)
+            analysis = context.analysis(key, answer)
+            names = analysis.result.names
+            move = move if isinstance(move, dict) else {}
+            what, detail = (by, move) if isinstance(by, str) else (by["type"], by)
             if what == "tier-move":
                 what = "tier"
+                if move.get("name") not in names or not isinstance(move.get("tier"), int):
+                    raise ConfigError("that variable cannot be moved there")
             elif what == "drop":
                 detail = _unflat(by)
-            found = update_knowledge(known or {}, what, analysis.result.names, chosen or [], detail)
+            found = update_knowledge(known or {}, what, names, _indices(chosen, len(names)), detail)
             analysis.result.with_knowledge(found)  # raises on contradictions
         except PresageError as error:
             return no_update, no_update, sentence(str(error)), None
+        if session is not None:
+            session.knowledge = found.to_json()
         return found.to_json(), no_update, None, None
 
     @app.callback(
         Output("places", "data"),
         Output("result", "hidden"),
+        Output("answer-head", "children"),
         Output("scores-place", "hidden"),
         Output("switches", "options"),
         Output("switches", "value"),
+        Output("focus", "options"),
+        Output("focus", "value"),
         Input("answer", "data"),
         Input("tidy", "n_clicks"),
         State("session", "data"),
@@ -263,23 +133,26 @@ def register(app: Dash, context: Context) -> None:
         prevent_initial_call=True,
     )
     def place_nodes(
-        _answer: Any, _tidy: int | None, key: str, known: Any, threshold: float, top: int | None, switches: list[str]
+        answer: Any, _tidy: Any, key: Any, known: Any, threshold: Any, top: Any, switches: Any
     ) -> tuple[Any, ...]:
-        analysis = analysis_of(key)
+        analysis = context.analysis(key, answer)
         truth = analysis.dataset.graph is not None
         new = ctx.triggered_id == "answer"
-        result = analysis.result if new else analysis.result.with_knowledge(Knowledge.from_json(known or {}))
+        result = analysis.result if new else analysis.result.with_knowledge(_knowledge(known))
+        places = node_positions(result, view_of(threshold, top, switches))
+        if not new:
+            return (places, *(no_update,) * 7)
         options = [{"value": "acyclic", "label": "acyclic"}]
         if truth:
             options.append({"value": "truth", "label": "colour by truth"})
-        chosen = [s for s in switches if s == "acyclic"] + (["truth"] if truth else []) if new else no_update
-        return node_positions(result, view_of(threshold, top, switches)), False, not truth, options, chosen
+        chosen = [s for s in switches or () if s == "acyclic"] + (["truth"] if truth else [])
+        variables = [{"value": j, "label": name} for j, name in enumerate(result.names)]
+        return places, False, answer_head(analysis), not truth, options, chosen, variables, None
 
     @app.callback(
         Output("graph", "elements"),
-        Output("heat", "figure"),
+        Output("graph", "stylesheet"),
         Output("warnings", "children"),
-        Output("uncertain", "children"),
         Output("scores", "children"),
         Output("count", "children"),
         Output("legend", "children"),
@@ -287,43 +160,117 @@ def register(app: Dash, context: Context) -> None:
         Output("lines", "children"),
         Output("known-list", "children"),
         Output("tiers", "children"),
+        Output("graph-place", "className"),
         Input("places", "data"),
         Input("threshold", "value"),
         Input("top", "value"),
         Input("switches", "value"),
         Input("knowledge", "data"),
-        Input("chosen", "data"),
+        Input("theme", "data"),
         State("session", "data"),
+        State("answer", "data"),
         prevent_initial_call=True,
     )
     def draw(
-        places: Any, threshold: float, top: int | None, switches: list[str], known: Any, chosen: list[int], key: str
+        places: Any, threshold: Any, top: Any, switches: Any, known: Any, look: Any, key: Any, answer: Any
     ) -> tuple[Any, ...]:
+        theme = theme_of(look)
+        if not answer:
+            return (no_update, stylesheet(theme), *(no_update,) * 9)
         try:
-            analysis = analysis_of(key)
+            analysis = context.analysis(key, answer)
         except PresageError as error:
-            return (*((no_update,) * 2), _warnings([str(error)]), *((no_update,) * 8))
-        if not places or len(places) != len(analysis.result.names):
+            return (no_update, no_update, warnings_part([str(error)]), *((no_update,) * 8))
+        if not isinstance(places, list) or len(places) != len(analysis.result.names):
             return (no_update,) * 11
         view = view_of(threshold, top, switches)
-        knowledge = Knowledge.from_json(known or {})
+        knowledge = _knowledge(known)
         result = analysis.result.with_knowledge(knowledge)
         limit = view.limit(result)
         truth = analysis.dataset.graph if "truth" in (switches or ()) else None
-        pick = tuple(chosen or ())
+        legend = legend_part(
+            theme,
+            truth=truth is not None,
+            effects=result.effect is not None,
+            hidden=bool(confounded_pairs(result, max(limit, 0.5))),
+            known=knowledge,
+            lone=len(result.names) <= MANY,
+        )
         return (
-            elements(result, view, places, truth=truth, known=knowledge, chosen=pick),
-            heat_figure(result, pick),
-            _warnings(result.warnings),
-            _uncertain(result),
-            _scores(result, analysis, limit),
+            elements(result, view, places, truth=truth, known=knowledge),
+            stylesheet(theme),
+            warnings_part(result.warnings),
+            scores_part(result, analysis, limit),
             count_text(result, view, limit),
-            legend_part(truth is not None),
+            legend,
             f"{limit:.2f}",
             python_code(analysis, knowledge, view, limit),
-            _known_part(knowledge),
+            knowledge_part(knowledge),
             tier_columns(result.names, knowledge),
+            "graph many" if len(result.names) > MANY else "graph",
         )
+
+    @app.callback(
+        Output("heat", "figure"),
+        Output("heat", "style"),
+        Output("heat-note", "children"),
+        Input("places", "data"),
+        Input("focus", "value"),
+        Input("knowledge", "data"),
+        Input("theme", "data"),
+        State("threshold", "value"),
+        State("top", "value"),
+        State("switches", "value"),
+        State("session", "data"),
+        State("answer", "data"),
+        prevent_initial_call=True,
+    )
+    def draw_heat_map(
+        places: Any, focus: Any, known: Any, look: Any, threshold: Any, top: Any, switches: Any, key: Any, answer: Any
+    ) -> tuple[Any, ...]:
+        if not answer or not places:
+            return (no_update,) * 3
+        result = context.analysis(key, answer).result.with_knowledge(_knowledge(known))
+        view = view_of(threshold, top, switches)
+        d = len(result.names)
+        order = causal_order(result, view) if d > MANY else list(range(d))
+        note = "causes before effects; drag over an area to enlarge it, double-click to go back" if d > MANY else ""
+        if _indices([focus], d):
+            near = set(neighbourhood(view.graph(result), focus))
+            order = [j for j in order if j in near]
+            note = f"only {result.names[focus]} with its causes and effects"
+        figure = heat_figure(result, order, theme_of(look))
+        return figure, {"height": f"{heat_height(len(order))}px"}, note
+
+    @app.callback(
+        Output("edge-table", "children"),
+        Output("table-count", "children"),
+        Input("places", "data"),
+        Input("threshold", "value"),
+        Input("top", "value"),
+        Input("switches", "value"),
+        Input("knowledge", "data"),
+        Input("focus", "value"),
+        Input("table-search", "value"),
+        Input("table-sort", "data"),
+        State("session", "data"),
+        State("answer", "data"),
+        prevent_initial_call=True,
+    )
+    def list_edges(
+        places: Any, threshold: Any, top: Any, switches: Any, known: Any, focus: Any, search: Any, sort: Any,
+        key: Any, answer: Any,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        if not answer or not places:
+            return no_update, no_update
+        result = context.analysis(key, answer).result.with_knowledge(_knowledge(known))
+        graph = view_of(threshold, top, switches).graph(result)
+        within = set(neighbourhood(graph, focus)) if _indices([focus], len(result.names)) else None
+        rows = edge_rows(result, graph, search=search or "", sort=sort, within=within)
+        total = int(graph.sum())
+        text = f"{total}" if len(rows) == total else f"{len(rows)} of {total}"
+        table = edge_table(rows, sort, effects=result.effect is not None, hidden=result.hidden_causes is not None)
+        return table, text
 
     @app.callback(
         Output("chosen-title", "children"),
@@ -335,36 +282,45 @@ def register(app: Dash, context: Context) -> None:
         Output("require", "className"),
         Output("forbid", "className"),
         Output("root", "className"),
+        Output("details", "className"),
         Input("chosen", "data"),
         Input("knowledge", "data"),
+        Input("places", "data"),
+        Input("theme", "data"),
+        State("threshold", "value"),
         State("session", "data"),
+        State("answer", "data"),
         prevent_initial_call=True,
     )
-    def show_details(chosen: list[int], known: Any, key: str) -> tuple[Any, ...]:
-        if not chosen:
-            text = "Click an edge of the graph, a cell of the heat map or a variable."
-            return "Details", text, True, True, True, no_update, "", "", ""
-        analysis = analysis_of(key)
-        knowledge = Knowledge.from_json(known or {})
-        names, before = analysis.result.names, analysis.result.matrix
-        if len(chosen) == 1:
-            name = names[chosen[0]]
-            on = "on" if name in knowledge.roots else ""
-            return name, "", True, False, False, variable_figure(analysis.dataset, chosen[0]), "", "", on
-        i, j = chosen
-        edge = (names[i], names[j])
-        text = f"probability {before[i, j]:.2f}; of the reverse edge {before[j, i]:.2f}"
-        if knowledge:
-            after = analysis.result.with_knowledge(knowledge).matrix
-            if after[i, j] != before[i, j]:
-                text += f"; {after[i, j]:.0f} given the background knowledge"
+    def show_details(
+        chosen: Any, known: Any, _places: Any, look: Any, threshold: Any, key: Any, answer: Any
+    ) -> tuple[Any, ...]:
+        if not answer:
+            return (no_update,) * 10
+        analysis, theme, knowledge = context.analysis(key, answer), theme_of(look), _knowledge(known)
+        result = analysis.result.with_knowledge(knowledge)
+        picked = _indices(chosen, len(result.names))
+        if not picked:
+            return "Details", nothing_part(result), True, True, True, no_update, "", "", "", "box details"
+        if len(picked) == 1:
+            (j,) = picked
+            on = "on" if result.names[j] in knowledge.roots else ""
+            text = variable_part(result, knowledge, j, view_of(threshold, None, None).threshold)
+            figure = variable_figure(analysis.dataset, j, theme)
+            return result.names[j], text, True, False, False, figure, "", "", on, "box details open"
+        i, j = picked
+        edge = (result.names[i], result.names[j])
         marks = ["on" if edge in group else "" for group in (knowledge.required, knowledge.forbidden)]
-        return f"{edge[0]} → {edge[1]}", text, False, True, False, pair_figure(analysis.dataset, i, j), *marks, ""
+        text = edge_part(result, analysis.result, i, j)
+        figure = pair_figure(analysis.dataset, i, j, theme)
+        return f"{edge[0]} → {edge[1]}", text, False, True, False, figure, *marks, "", "box details open"
 
     @app.callback(
         Output("download", "data"),
+        Output("download-error", "children"),
         Input({"type": "take", "kind": ALL}, "n_clicks"),
         State("session", "data"),
+        State("answer", "data"),
         State("knowledge", "data"),
         State("threshold", "value"),
         State("top", "value"),
@@ -372,22 +328,34 @@ def register(app: Dash, context: Context) -> None:
         prevent_initial_call=True,
     )
     def download(
-        clicks: list[int | None], key: str, known: Any, threshold: float, top: int | None, switches: Any
-    ) -> Any:
-        if not any(clicks) or not isinstance(ctx.triggered_id, dict):
-            return no_update
-        kind = ctx.triggered_id["kind"]
-        analysis = analysis_of(key)
-        knowledge = Knowledge.from_json(known or {})
-        view = view_of(threshold, top, switches)
-        result = analysis.result.with_knowledge(knowledge)
-        limit = view.limit(result)
-        code = python_code(analysis, knowledge, view, limit)
-        return {"content": file_content(kind, result, limit, view.acyclic, code), "filename": kind}
+        clicks: Any, key: Any, answer: Any, known: Any, threshold: Any, top: Any, switches: Any
+    ) -> tuple[Any, Any]:
+        by = ctx.triggered_id
+        kind = by.get("kind") if isinstance(by, dict) else None
+        if not any(clicks or ()) or kind not in KINDS:
+            return no_update, no_update
+        try:
+            analysis = context.analysis(key, answer)
+            knowledge = _knowledge(known)
+            view = view_of(threshold, top, switches)
+            result = analysis.result.with_knowledge(knowledge)
+            limit = view.limit(result)
+            code = python_code(analysis, knowledge, view, limit)
+            content = file_content(kind, analysis, result, limit, view.acyclic, code)
+        except PresageError as error:
+            return no_update, sentence(str(error))
+        return {"content": content, "filename": kind}, None
 
     in_browser: Any = app.clientside_callback  # untyped in dash
-    in_browser(ClientsideFunction("presage", "point"), Output("pointed", "data"), Input("heat", "hoverData"))
-    in_browser(
-        ClientsideFunction("presage", "fit"), Output("pointed", "data", allow_duplicate=True), Input("places", "data"),
-        prevent_initial_call=True,
-    )  # fmt: skip
+    for name, inputs in (
+        ("point", [Input("heat", "hoverData")]),
+        ("fit", [Input("places", "data")]),
+        ("mark", [Input("chosen", "data"), Input("graph", "elements"), Input("heat", "figure"), Input("focus", "value"),
+                  Input("edge-table", "children")]),
+    ):  # fmt: skip
+        in_browser(
+            ClientsideFunction("presage", name),
+            Output("marked", "data", allow_duplicate=True),
+            *inputs,
+            prevent_initial_call=True,
+        )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
+import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from presage.errors import DataError
+from presage.errors import ConfigError, DataError
 from presage.inference.result import Result
 from presage.types import Dataset
 from presage.web.sources import Source, Upload
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from presage.web.jobs import Job
 
 __all__ = ["Analysis", "Run", "Session", "Sessions"]
+
+_KEY = re.compile(r"[A-Za-z0-9_-]{22,64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,11 @@ class Run:
     source: Source
     arguments: dict[str, Any] = field(default_factory=dict)
     """The keyword arguments of `discover` that differ from their defaults."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The choices on the page: interventions, mask, layer, model, counts."""
+    started: float = field(default_factory=time.time)
+    is_example: bool = False
+    """Whether it is the answer that an empty page shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +43,8 @@ class Analysis(Run):
     """A run that is done, with its result."""
 
     result: Result
+    seconds: float = 0.0
+    """Duration of the run."""
 
 
 @dataclass
@@ -49,19 +58,29 @@ class Session:
     job: Job | None = None
     analysis: Analysis | None = None
     """The last run that is done."""
+    knowledge: dict[str, Any] = field(default_factory=dict)
+    """Background knowledge as JSON, for a page that is loaded again."""
     count: int = 0
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the user has a result of their own here."""
+        return self.analysis is not None and not self.analysis.is_example
 
     @property
     def size(self) -> int:
         """Approximate memory in bytes."""
         total = sum(part.size for part in (self.source, self.mask) if part is not None)
-        if self.analysis is not None:
+        if self.analysis is not None and not self.analysis.is_example:  # the example is shared
             total += 10 * self.analysis.dataset.x.size + 8 * self.analysis.dataset.d**2
         return total
 
 
 class Sessions:
-    """All open pages. The least recently used one is removed first."""
+    """All open pages. A page makes its own key and keeps it, so that loading it again brings its state back.
+
+    Sessions without a result are removed first, and among them the least recently used one.
+    """
 
     def __init__(
         self,
@@ -76,29 +95,43 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._lock = threading.RLock()
 
-    def open(self) -> Session:
-        """Start a session for a new page."""
+    def open(self, key: Any) -> Session:
+        """The session of a key, which is started if there is none; raises `ConfigError` if the key can be guessed."""
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise ConfigError("this page has no valid session; reload it")
         with self._lock:
-            session = Session(secrets.token_urlsafe(16), self._clock())
-            self._sessions[session.key] = session
-            self.expire()
-            return session
+            if key not in self._sessions:
+                self._sessions[key] = Session(key, self._clock())
+                self.expire(keep=key)
+            return self.get(key)
 
-    def get(self, key: str | None) -> Session:
+    def find(self, key: Any) -> Session | None:
+        """The session of a key, if there is one; the time of last use stays as it is."""
+        with self._lock:
+            self.expire()
+            return self._sessions.get(key) if isinstance(key, str) else None
+
+    def get(self, key: Any) -> Session:
         """The session of a key; raises `DataError` if it has expired."""
         with self._lock:
+            session = self._sessions.get(key) if isinstance(key, str) else None
+            if session is not None and self._clock() - session.used <= self.seconds:
+                session.used = self._clock()
             self.expire()
-            session = self._sessions.get(key or "")
-            if session is None:
+            if session is None or session.key not in self._sessions:
                 raise DataError("this page was inactive for too long and its data has been deleted; reload it")
-            session.used = self._clock()
             return session
 
-    def expire(self) -> None:
-        """Remove sessions that are too old, too many or too large; those with a running job last."""
+    def expire(self, keep: str = "") -> None:
+        """Remove sessions that are too old, too many or too large.
+
+        Those with a running job or a result go last, and after them the one to keep, which has just been started.
+        """
         with self._lock:
             now = self._clock()
-            for session in sorted(self._sessions.values(), key=lambda s: (_busy(s), s.used)):
+            for session in sorted(
+                self._sessions.values(), key=lambda s: (s.key == keep, _busy(s), s.has_answer, s.used)
+            ):
                 old = now - session.used > self.seconds
                 many = len(self._sessions) > self.limit
                 heavy = len(self._sessions) > 1 and sum(s.size for s in self._sessions.values()) > self.bytes_limit

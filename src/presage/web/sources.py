@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ import numpy as np
 from presage.data.examples import load_example
 from presage.domain.catalog import simulate
 from presage.errors import ConfigError, DataError, PresageError
-from presage.inference.inputs import Inputs, Table, read_inputs, read_table
+from presage.inference.inputs import Inputs, Table, looks_like_counts, read_inputs, read_table
 from presage.types import Dataset
+from presage.web.reading import Reader
 
 __all__ = ["MAX_VARIABLES", "Example", "Preview", "Simulation", "Source", "Upload"]
 
@@ -38,6 +41,8 @@ class Preview:
     """The most likely one."""
     has_mask: bool = False
     layers: list[str] = field(default_factory=list)
+    countlike: bool = False
+    """Whether all values look like counts."""
 
 
 class Source(ABC):
@@ -62,10 +67,12 @@ class Source(ABC):
 class Upload(Source):
     """A user's file, kept in memory; it is on disk only while it is read."""
 
-    def __init__(self, name: str, content: bytes) -> None:
-        self.name = Path(name.replace("\\", "/")).name or "data.csv"
+    def __init__(self, name: str, content: bytes, *, reader: Reader | None = None) -> None:
+        """reader: reads the file in a process of its own; None reads it in this one."""
+        self.name = _file_name(name)
         self.content = content
-        self.preview = self._look()
+        self._reader = reader
+        self.preview: Preview = self._read(_look, self.name, content)
 
     @property
     def size(self) -> int:
@@ -78,36 +85,72 @@ class Upload(Source):
 
     def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
         """Read the file; `interventions` is a column's name, another `Upload` with a mask, or None."""
-        with _Folder() as folder:
-            path = folder.put(self)
-            given = interventions
-            if isinstance(interventions, Upload):
-                given = folder.put(interventions, "mask-" if interventions.name == self.name else "")
-            found = read_inputs(path, given, layer=layer)
+        mask = (interventions.name, interventions.content) if isinstance(interventions, Upload) else interventions
+        found: Inputs = self._read(_read, self.name, self.content, mask, layer)
         _check_size(found.dataset.d)
         return found
 
-    def _look(self) -> Preview:
-        with _Folder() as folder:
-            path = folder.put(self)
-            table = read_table(path)
-            layers = _layers(path)
-        n, d = table.values.shape
-        columns = [*table.text, *table.names][:_SHOWN_COLUMNS]
-        cells = [[_cell(table, name, row) for name in columns] for row in range(min(n, _SHOWN_ROWS))]
-        labels = [name for name in table.labels if name not in table.text]
-        choices = [*table.text, *labels, *table.names[:200]]
-        return Preview(
-            title=self.name,
-            facts=f"{n:,} rows, {d:,} columns of numbers" + (f", {len(table.text)} of text" if table.text else ""),
-            columns=columns,
-            rows=cells,
-            more_columns=len(table.text) + len(table.names) - len(columns),
-            intervention_columns=choices,
-            guess=_guess(table),
-            has_mask=table.interventions is not None,
-            layers=layers,
-        )
+    def as_mask_of(self, dataset: Dataset) -> Inputs:
+        """Read the file as the intervention mask of a dataset."""
+        found: Inputs = self._read(_read_mask, dataset, self.name, self.content)
+        return found
+
+    def _read(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args) if self._reader is None else self._reader.call(self.name, function, *args)
+
+
+def _file_name(name: str) -> str:
+    """The last part of a name that a browser sent, safe as the name of a file: no control characters, not too long."""
+    last = re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "_", name.replace("\\", "/").rstrip("/").rpartition("/")[2]).strip()
+    if last in ("", ".", ".."):
+        return "data.csv"
+    stem, dot, ending = last.rpartition(".")
+    while len(last.encode()) > 120:  # file systems count bytes
+        stem = stem[:-1]
+        last = f"{stem}…{dot}{ending[-12:]}" if stem else f"data.{ending[-12:]}"
+    return last
+
+
+def _read(name: str, content: bytes, interventions: Any, layer: str | None) -> Inputs:
+    """Read an upload; runs in the process of the reader. interventions: a column's name, (name, content) or None."""
+    with _Folder() as folder:
+        path = folder.put(name, content)
+        given = interventions
+        if isinstance(interventions, tuple):
+            mask, mask_content = interventions
+            given = folder.put(mask, mask_content, "mask-" if mask == name else "")
+        return read_inputs(path, given, layer=layer)
+
+
+def _read_mask(dataset: Dataset, name: str, content: bytes) -> Inputs:
+    """Read an upload as the mask of a dataset; runs in the process of the reader."""
+    with _Folder() as folder:
+        return read_inputs(dataset, folder.put(name, content))
+
+
+def _look(name: str, content: bytes) -> Preview:
+    """The preview of an upload; runs in the process of the reader."""
+    with _Folder() as folder:
+        path = folder.put(name, content)
+        table = read_table(path)
+        layers = _layers(path)
+    n, d = table.values.shape
+    columns = [*table.text, *table.names][:_SHOWN_COLUMNS]
+    cells = [[_cell(table, name, row) for name in columns] for row in range(min(n, _SHOWN_ROWS))]
+    labels = [name for name in table.labels if name not in table.text]
+    choices = [*table.text, *labels, *table.names[:200]]
+    return Preview(
+        title=name,
+        facts=f"{n:,} rows, {d:,} columns of numbers" + (f", {len(table.text)} of text" if table.text else ""),
+        columns=columns,
+        rows=cells,
+        more_columns=len(table.text) + len(table.names) - len(columns),
+        intervention_columns=choices,
+        guess=_guess(table),
+        has_mask=table.interventions is not None,
+        layers=layers,
+        countlike=bool(table.values.size) and looks_like_counts(table.values),
+    )
 
 
 @dataclass(frozen=True)
@@ -121,8 +164,7 @@ class _Known(Source):
     def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
         """Read the dataset; it has its own interventions unless a mask is given."""
         if isinstance(interventions, Upload):
-            with _Folder() as folder:
-                return read_inputs(self.dataset(), folder.put(interventions))
+            return interventions.as_mask_of(self.dataset())
         return read_inputs(self.dataset())
 
     def _show(self, title: str, dataset: Dataset) -> Preview:
@@ -137,6 +179,7 @@ class _Known(Source):
             rows=[[_number(v) for v in dataset.x[row, : len(columns)]] for row in range(min(dataset.n, _SHOWN_ROWS))],
             more_columns=dataset.d - len(columns),
             has_mask=interventional > 0,
+            countlike=dataset.kind == "counts",
         )
 
 
@@ -211,9 +254,9 @@ class _Folder:
         if isinstance(error, PresageError):
             raise type(error)(str(error).replace(f"{self._folder.name}/", "")) from error
 
-    def put(self, upload: Upload, prefix: str = "") -> str:
-        path = Path(self._folder.name) / f"{prefix}{upload.name}"
-        path.write_bytes(upload.content)
+    def put(self, name: str, content: bytes, prefix: str = "") -> str:
+        path = Path(self._folder.name) / f"{prefix}{name}"
+        path.write_bytes(content)
         return str(path)
 
 

@@ -1,4 +1,4 @@
-"""A result as figures and lists. Numbers come from `Result` and `metrics`; positions and colours are chosen here."""
+"""What the page shows of a result: which edges, where, and in which class. Numbers come from `Result` and `metrics`."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 from presage import metrics
 from presage.errors import ConfigError
 from presage.graphs.layout import layered_positions
-from presage.graphs.ops import project_to_dag
+from presage.graphs.ops import project_to_dag, topological_order
+from presage.graphs.routing import edge_bends
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
-from presage.types import Dataset
 
 __all__ = [
-    "STYLESHEET",
+    "MANY",
+    "MAX_DRAWN",
     "View",
+    "causal_order",
+    "confounded_pairs",
     "elements",
-    "heat_figure",
+    "neighbourhood",
     "node_positions",
-    "pair_figure",
     "scores",
+    "short",
     "uncertain",
-    "variable_figure",
 ]
 
-INK, SOFT, LINE, BLUE = "#1f2a37", "#6b7686", "#e3e8ef", "#2f6fad"
-SCALE = ["#ffffff", "#c9d8ea", "#7fa8d1", "#2f6fad", "#0b3c6f"]
-RIGHT, EXTRA, MISSED = "#2e8b57", "#d9822b", "#b03a48"
 MAX_DRAWN = 600
-MAX_POINTS = 1500
-_LABELLED = 60
+MANY = 40
+"""With more variables than this, variables without edges are not drawn and the heat map is ordered and thinned."""
+_BOX_HEIGHT = 28.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +57,37 @@ class View:
         return result.adjacency(self.limit(result), self.acyclic)
 
 
+def _layers(result: Result, view: View) -> np.ndarray:
+    return project_to_dag(np.where(view.graph(result) != 0, result.matrix, 0.0))
+
+
 def node_positions(result: Result, view: View) -> list[tuple[float, float]]:
     """Positions in pixels for a layered drawing of the edges, causes above effects."""
-    graph = view.graph(result)
-    places = layered_positions(project_to_dag(np.where(graph != 0, result.matrix, 0.0)))
-    longest = max((len(_short(name)) for name in result.names), default=4)
-    across = max(78.0, 16.0 + 9.0 * longest)
-    return [(float(across * x), float(-96.0 * y)) for x, y in places]
+    places = layered_positions(_layers(result, view))
+    many = len(result.names) > MANY
+    widest = max((_box_width(name) for name in result.names), default=40.0)
+    across = widest + 10.0 if many else max(78.0, widest + 18.0)
+    wide, high = np.ptp(places, axis=0) if len(places) else (1.0, 1.0)
+    down = np.clip(across * wide / 1.3 / max(float(high), 1.0), 52.0, 96.0)  # long chains are drawn closer
+    return [(float(across * x), float(-down * y)) for x, y in places]
+
+
+def causal_order(result: Result, view: View) -> list[int]:
+    """Variables from causes to effects: a topological order of the edges shown."""
+    return [int(j) for j in topological_order(_layers(result, view))]
+
+
+def neighbourhood(graph: np.ndarray, j: int) -> list[int]:
+    """A variable with its direct causes and effects, sorted."""
+    near = np.asarray(graph[j] != 0) | np.asarray(graph[:, j] != 0)
+    near[j] = True
+    return [int(k) for k in np.flatnonzero(near)]
+
+
+def confounded_pairs(result: Result, limit: float) -> list[tuple[int, int, float]]:
+    """Pairs i < j whose probability of a hidden common cause is above the limit, most probable first."""
+    place = {name: j for j, name in enumerate(result.names)}
+    return [(place[a], place[b], p) for a, b, p in result.confounded_pairs(limit)]
 
 
 def elements(
@@ -73,224 +97,76 @@ def elements(
     *,
     truth: np.ndarray | None = None,
     known: Knowledge | None = None,
-    chosen: tuple[int, ...] = (),
 ) -> list[dict[str, Any]]:
     """Nodes and edges for Cytoscape; with a true graph, edges have the class right, extra or missed."""
     graph = view.graph(result)
-    both = graph if truth is None else graph + truth
-    linked = np.asarray(both.any(axis=0) | both.any(axis=1))
+    hidden = confounded_pairs(result, max(view.limit(result), 0.5))[:MAX_DRAWN]
+    shown = (graph != 0) if truth is None else (graph != 0) | (truth != 0)
+    linked = np.asarray(shown.any(axis=0) | shown.any(axis=1))
+    for i, j, _ in hidden:
+        linked[[i, j]] = True
     roots = set(known.roots) if known else set()
     nodes: list[dict[str, Any]] = []
     for j, name in enumerate(result.names):
-        classes = [c for c, on in (("lone", not linked[j]), ("root", name in roots), ("chosen", chosen == (j,))) if on]
-        label = _short(name)
+        if not linked[j] and len(result.names) > MANY and name not in roots:
+            continue
+        classes = [c for c, on in (("lone", not linked[j]), ("root", name in roots)) if on]
         nodes.append(
             {
-                "data": {"id": f"n{j}", "label": label, "name": name, "wide": 18 + 8.2 * len(label)},
+                "data": {"id": f"n{j}", "label": short(name), "name": name, "wide": _box_width(name)},
                 "position": {"x": places[j][0], "y": places[j][1]},
                 "classes": " ".join(classes),
             }
         )
-    shown = graph != 0
-    if truth is not None:
-        shown = shown | (truth != 0)
     pairs = sorted(np.argwhere(shown).tolist(), key=lambda edge: -result.matrix[edge[0], edge[1]])[:MAX_DRAWN]
+    bends = _bends(result, places, pairs + [[i, j] for i, j, _ in hidden], linked)
     required = set(known.required) if known else set()
+    thin = float(np.clip(80 / max(len(bends), 1), 0.45, 1.0))  # many edges: finer lines
     edges = []
-    for i, j in pairs:
+    for (i, j), bend in zip(pairs, bends, strict=False):
         marks = []
         if truth is not None:
             marks.append(("right" if truth[i, j] else "extra") if graph[i, j] else "missed")
+        elif result.effect is not None and np.isfinite(result.effect[i, j]):
+            marks.append("positive" if result.effect[i, j] >= 0 else "negative")
         if (result.names[i], result.names[j]) in required:
             marks.append("required")
-        if chosen == (i, j):
-            marks.append("chosen")
-        p = float(result.matrix[i, j])
-        edges.append(
-            {
-                "data": {"id": f"e{i}-{j}", "source": f"n{i}", "target": f"n{j}", "i": i, "j": j, "p": round(p, 4)},
-                "classes": " ".join(marks),
-            }
-        )
+        edges.append(_edge(f"e{i}-{j}", i, j, float(result.matrix[i, j]), bend, thin, marks))
+    for (i, j, p), bend in zip(hidden, bends[len(pairs) :], strict=True):
+        edges.append(_edge(f"h{i}-{j}", i, j, p, bend, thin, ["hidden"]))
     return nodes + edges
 
 
-STYLESHEET: list[dict[str, Any]] = [
-    {
-        "selector": "node",
-        "style": {
-            "shape": "round-rectangle",
-            "label": "data(label)",
-            "width": "data(wide)",
-            "height": 28,
-            "background-color": "#ffffff",
-            "border-width": 1.5,
-            "border-color": BLUE,
-            "color": INK,
-            "font-size": 14,
-            "font-family": "system-ui, sans-serif",
-            "text-valign": "center",
-            "text-halign": "center",
-        },
-    },
-    {
-        "selector": "node.lone",
-        "style": {"border-color": "#d5dbe3", "background-color": "#f4f6f9", "color": SOFT},
-    },
-    {"selector": "node.root", "style": {"border-style": "double", "border-width": 5}},
-    {"selector": "node.chosen", "style": {"background-color": "#fff3d6"}},
-    {
-        "selector": "edge",
-        "style": {
-            "curve-style": "bezier",
-            "control-point-step-size": 36,
-            "width": "mapData(p, 0, 1, 1, 5)",
-            "line-color": "mapData(p, 0, 1, #d7e2ef, #0b3c6f)",
-            "target-arrow-color": "mapData(p, 0, 1, #d7e2ef, #0b3c6f)",
-            "target-arrow-shape": "triangle",
-            "arrow-scale": 1.1,
-        },
-    },
-    *(
-        {"selector": f"edge.{kind}", "style": {"line-color": colour, "target-arrow-color": colour}}
-        for kind, colour in (("right", RIGHT), ("extra", EXTRA), ("missed", MISSED))
-    ),
-    {"selector": "edge.missed", "style": {"line-style": "dashed", "width": 2}},
-    {"selector": "edge.required", "style": {"source-arrow-shape": "tee", "source-arrow-color": INK}},
-    {"selector": "edge.chosen", "style": {"overlay-color": "#f2b632", "overlay-opacity": 0.35, "overlay-padding": 5}},
-    {"selector": ".pointed", "style": {"overlay-color": "#f2b632", "overlay-opacity": 0.25, "overlay-padding": 4}},
-]
-
-
-def heat_figure(result: Result, chosen: tuple[int, ...] = ()) -> dict[str, Any]:
-    """Probabilities as a plotly figure: causes in rows, effects in columns."""
-    d = len(result.names)
-    values: list[list[float | None]] = [
-        [None if i == j else round(float(result.matrix[i, j]), 4) for j in range(d)] for i in range(d)
-    ]
-    names = [_short(name) for name in result.names]
-    axis: dict[str, Any] = {"showgrid": False, "zeroline": False, "fixedrange": False, "automargin": True}
-    if d <= _LABELLED:
-        axis |= {"tickmode": "array", "tickvals": list(range(d)), "ticktext": names, "tickfont": {"size": 11}}
-    else:
-        axis |= {"showticklabels": False}
-    text = [
-        ["" if i == j else f"{result.names[i]} → {result.names[j]}: {result.matrix[i, j]:.2f}" for j in range(d)]
-        for i in range(d)
-    ]
-    trace = {
-        "type": "heatmap",
-        "z": values,
-        "zmin": 0,
-        "zmax": 1,
-        "xgap": 1 if d <= _LABELLED else 0,
-        "ygap": 1 if d <= _LABELLED else 0,
-        "colorscale": [[k / (len(SCALE) - 1), colour] for k, colour in enumerate(SCALE)],
-        "text": text,
-        "hovertemplate": "%{text}<extra></extra>",
-        "hoverongaps": False,
-        "colorbar": {"thickness": 10, "len": 0.7, "outlinewidth": 0, "tickfont": {"size": 11}},
+def _edge(
+    key: str, i: int, j: int, p: float, bend: tuple[float, float], thin: float, marks: list[str]
+) -> dict[str, Any]:
+    data = {
+        "id": key,
+        "source": f"n{i}",
+        "target": f"n{j}",
+        "i": i,
+        "j": j,
+        "p": round(p, 4),
+        "bend": round(bend[0], 1),
+        "weight": round(bend[1], 2),
+        "wide": round(thin * (1.0 + 4.0 * p), 2),
     }
-    layout = {
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "#e9edf3",
-        "font": _font(),
-        "xaxis": {**axis, "title": {"text": "effect"}, "side": "bottom", "tickangle": -90 if d > 8 else 0},
-        "yaxis": {**axis, "title": {"text": "cause"}, "autorange": "reversed"},
-        "shapes": [_box(*chosen)] if len(chosen) == 2 else [],
-        "uirevision": "same",
-    }
-    return {"data": [trace], "layout": layout}
+    return {"data": data, "classes": " ".join(marks)}
 
 
-def _box(i: int, j: int) -> dict[str, Any]:
-    """A frame around a cell of the heat map."""
-    return {
-        "type": "rect",
-        "x0": j - 0.5,
-        "x1": j + 0.5,
-        "y0": i - 0.5,
-        "y1": i + 0.5,
-        "line": {"color": "#f2a100", "width": 3},
-        "fillcolor": "rgba(0,0,0,0)",
-    }
-
-
-def pair_figure(dataset: Dataset, i: int, j: int) -> dict[str, Any]:
-    """Scatter plot of two variables, with rows grouped by their interventions."""
-    u = dataset.interventions
-    observed = ~(dataset.missing[:, i] | dataset.missing[:, j])
-    plain = ~u.any(axis=1)
-    a, b = dataset.names[i], dataset.names[j]
-    groups = [
-        ("observational", observed & plain, "#9db4cd", "circle"),
-        ("other targets", observed & ~plain & ~u[:, i] & ~u[:, j], "#d5dbe3", "circle"),
-        (f"{_short(a)} intervened on", observed & u[:, i], "#d9822b", "diamond"),
-        (f"{_short(b)} intervened on", observed & u[:, j] & ~u[:, i], "#7d4fa3", "square"),
-    ]
-    traces = []
-    for label, mask, colour, symbol in groups:
-        rows = _some(np.flatnonzero(mask))
-        if len(rows):
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": f"{label} ({int(mask.sum()):,})",
-                    "x": dataset.x[rows, i].tolist(),
-                    "y": dataset.x[rows, j].tolist(),
-                    "marker": {"color": colour, "size": 6, "symbol": symbol, "opacity": 0.75},
-                    "hovertemplate": "%{x:.3g}, %{y:.3g}<extra></extra>",
-                }
-            )
-    return {"data": traces, "layout": _plain_axes(_short(a, 28), _short(b, 28))}
-
-
-def variable_figure(dataset: Dataset, j: int) -> dict[str, Any]:
-    """Histograms of one variable, without and with interventions on it."""
-    observed, intervened = ~dataset.missing[:, j], dataset.interventions[:, j]
-    groups = (
-        ("not intervened on", observed & ~intervened, "#7fa8d1"),
-        ("intervened on", observed & intervened, "#d9822b"),
-    )
-    traces = [
-        {
-            "type": "histogram",
-            "x": dataset.x[mask, j][: 20 * MAX_POINTS].tolist(),
-            "name": f"{label} ({int(mask.sum()):,})",
-            "marker": {"color": colour},
-            "opacity": 0.7,
-        }
-        for label, mask, colour in groups
-        if mask.any()
-    ]
-    return {"data": traces, "layout": {**_plain_axes(_short(dataset.names[j], 28), "rows"), "barmode": "overlay"}}
-
-
-def _some(rows: np.ndarray) -> np.ndarray:
-    """At most `MAX_POINTS` evenly spaced rows, which a browser can draw."""
-    if len(rows) <= MAX_POINTS:
-        return rows
-    shown: np.ndarray = rows[np.linspace(0, len(rows) - 1, MAX_POINTS).astype(int)]
-    return shown
-
-
-def _plain_axes(x: str, y: str) -> dict[str, Any]:
-    axis = {"gridcolor": "#eef1f5", "zeroline": False, "automargin": True}
-    return {
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "#ffffff",
-        "font": _font(),
-        "xaxis": {**axis, "title": {"text": x}},
-        "yaxis": {**axis, "title": {"text": y}},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 11}},
-    }
-
-
-def _font() -> dict[str, Any]:
-    return {"family": "system-ui, sans-serif", "size": 12, "color": INK}
+def _bends(result: Result, places: list[tuple[float, float]], pairs: list[Any], linked: np.ndarray) -> list[Any]:
+    """Control point of each edge as Cytoscape counts: distance in pixels from the straight line, share along it."""
+    if not pairs:
+        return []
+    positions, edges = np.array(places), np.array(pairs)
+    sizes = np.array([(_box_width(name) + 10.0, _BOX_HEIGHT + 12.0) for name in result.names])
+    many = len(result.names) > MANY
+    if many:
+        sizes[~linked] = 0.0  # not drawn
+    length = np.hypot(*(positions[edges[:, 1]] - positions[edges[:, 0]]).T)
+    # Among many boxes wide arcs confuse more than an edge that passes behind one of them.
+    routes = edge_bends(positions, sizes, edges, stiffness=2.0 if many else 0.05)
+    return [(float(bend * far), float(weight)) for (bend, weight), far in zip(routes, length, strict=True)]
 
 
 def uncertain(result: Result, k: int = 8) -> list[tuple[int, int, float]]:
@@ -324,5 +200,10 @@ def _score(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _short(name: str, limit: int = 14) -> str:
+def short(name: str, limit: int = 14) -> str:
+    """A name that fits on a label."""
     return name if len(name) <= limit else name[: limit - 1] + "…"
+
+
+def _box_width(name: str) -> float:
+    return 16.0 + 8.2 * len(short(name))

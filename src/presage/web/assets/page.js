@@ -1,9 +1,84 @@
-// Browser side of the page: uploads with a check of their size, variables dragged into tiers, links between graph and heat map.
+// Browser side of the page: session, colours, messages, uploads with a check of their size, variables moved into tiers.
 (function () {
   "use strict";
 
   const page = () => document.getElementById("page");
-  const tell = (id, data) => window.dash_clientside.set_props(id, { data: { ...data, at: Date.now() } });
+  const set = (id, props) => window.dash_clientside.set_props(id, props);
+  const tell = (id, data) => set(id, { data: { ...data, at: Date.now() } });
+  window.dash_clientside = window.dash_clientside || {};
+  const presage = (window.dash_clientside.presage = window.dash_clientside.presage || {});
+
+  // Session -----------------------------------------------------------------------------------------------------
+  // The key lives as long as the tab, so that loading the page again brings its state back.
+  function sessionKey() {
+    let key = sessionStorage.getItem("presage-session");
+    if (!key) {
+      const bytes = crypto.getRandomValues(new Uint8Array(24));
+      key = btoa(String.fromCharCode(...bytes)).replace(/\+/g, "-").replace(/\//g, "_");
+      sessionStorage.setItem("presage-session", key);
+    }
+    return key;
+  }
+  presage.session = () => { applyTheme(theme()); setTimeout(reachTabs, 300); return sessionKey(); };
+
+  // Tabs of dash are plain boxes: give them a role, a place in the order of the keyboard, and its keys.
+  const tabs = () => [...document.querySelectorAll("#bring .tab")];
+  const reachTabs = () => tabs().forEach((tab) => { tab.setAttribute("role", "tab"); tab.tabIndex = 0; });
+  document.addEventListener("keydown", (event) => {
+    const at = tabs().indexOf(event.target);
+    if (at < 0) return;
+    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.target.click(); }
+    const next = tabs()[at + (event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : NaN)];
+    if (next) next.focus();
+  });
+
+  // Colours -----------------------------------------------------------------------------------------------------
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const theme = () => localStorage.getItem("presage-theme") || (dark.matches ? "dark" : "light");
+  function applyTheme(name) {
+    document.documentElement.dataset.theme = name;
+    const button = document.getElementById("theme-button");
+    if (button) button.textContent = name === "dark" ? "Light" : "Dark";
+    if (button) set("theme", { data: name });
+  }
+  document.documentElement.dataset.theme = theme();
+  dark.addEventListener("change", () => applyTheme(theme()));
+
+  // Clicks that need no server ------------------------------------------------------------------------------------
+  document.addEventListener("click", (event) => {
+    const at = (selector) => event.target.closest && event.target.closest(selector);
+    if (at("#theme-button")) {
+      const name = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+      localStorage.setItem("presage-theme", name);
+      applyTheme(name);
+    } else if (at("#use-recommended")) {
+      set("model", { value: at("#use-recommended").dataset.model });
+    } else if (at("#hide-card") || event.target.id === "card-dialog") {
+      document.getElementById("card-dialog").close();
+    }
+  });
+
+  // The card is a dialog of the browser: Escape closes it, and the page behind it cannot be reached meanwhile.
+  const opened = new MutationObserver((changes) => {
+    for (const { target } of changes) {
+      const place = target.nodeType === 1 ? target : target.parentElement;
+      const card = place && place.closest("#card");
+      if (card && card.textContent.trim()) {
+        const dialog = document.getElementById("card-dialog");
+        if (!dialog.open && Date.now() - asked < 60000) dialog.showModal();
+      }
+      const alert = place && place.closest("[role=alert]");
+      if (alert && alert.textContent.trim()) alert.scrollIntoView({ block: "nearest", behavior: "smooth" });
+    }
+  });
+  let asked = 0;
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest || !event.target.closest("#show-card")) return;
+    asked = Date.now();
+    const dialog = document.getElementById("card-dialog");
+    if (document.getElementById("card").textContent.trim()) dialog.showModal();  // the same card as before
+  }, true);
+  opened.observe(document.documentElement, { childList: true, characterData: true, subtree: true });
 
   // Files -------------------------------------------------------------------------------------------------------
   function send(file, zone) {
@@ -12,7 +87,7 @@
     if (file.size > limit) {
       const size = (file.size / 2 ** 20).toFixed(0);
       tell("upload-event", {
-        role: "refused",
+        role,
         error: `the file ${file.name} has ${size} MB, but the limit is ${limit / 2 ** 20} MB; ` +
           "use fewer rows or columns, or the command line (presage discover), which has no limit.",
       });
@@ -22,7 +97,7 @@
     const before = label.textContent;
     zone.classList.add("busy");
     const request = new XMLHttpRequest();
-    const query = new URLSearchParams({ session: page().dataset.session, name: file.name, role });
+    const query = new URLSearchParams({ session: sessionKey(), name: file.name, role });
     request.open("POST", `upload?${query}`);
     request.setRequestHeader("X-Presage", "upload");
     request.upload.onprogress = (event) => {
@@ -62,6 +137,7 @@
     const under = document.elementFromPoint(event.clientX, event.clientY);
     return under && under.closest(".tier");
   };
+  const move = (chip, tier) => tier && tell("tier-move", { name: chip.dataset.name, tier: Number(tier.dataset.tier) });
   document.addEventListener("pointerdown", (event) => {
     const chip = event.target.closest(".chip");
     if (!chip || event.button !== 0) return;
@@ -89,64 +165,21 @@
     document.querySelectorAll(".tier").forEach((t) => t.classList.remove("over"));
     if (ghost) ghost.remove();
     // A click moves the variable one tier on, a drag to where it was dropped.
-    const tier = ghost ? tierAt(event) : chip.closest(".tier").nextElementSibling || document.querySelector(".tier");
-    if (event.type === "pointerup" && tier) tell("tier-move", { name: chip.dataset.name, tier: Number(tier.dataset.tier) });
+    const next = chip.closest(".tier") && (chip.closest(".tier").nextElementSibling || document.querySelector(".tier"));
+    if (event.type === "pointerup") move(chip, ghost ? tierAt(event) : next);
   };
   document.addEventListener("pointerup", drop);
   document.addEventListener("pointercancel", drop);
-
-  // Graph and heat map ------------------------------------------------------------------------------------------
-  const cy = () => { const box = document.querySelector("#graph"); return box && box._cyreg && box._cyreg.cy; };
-  const plot = () => document.querySelector("#heat .js-plotly-plot");
-
-  function fitted(graph) {
-    graph.fit(undefined, 26);
-    if (graph.zoom() > 1.4) { graph.zoom(1.4); graph.center(); }  // few variables need no giant letters
-  }
-
-  function frame(i, j) {
-    const gd = plot();
-    if (!gd || !gd.layout) return;
-    const kept = (gd.layout.shapes || []).filter((shape) => shape.name !== "pointed");
-    const shapes = i === null ? kept : kept.concat([{
-      type: "rect", name: "pointed", x0: j - 0.5, x1: j + 0.5, y0: i - 0.5, y1: i + 0.5,
-      line: { color: "#f2b632", width: 3, dash: "dot" }, fillcolor: "rgba(0,0,0,0)",
-    }]);
-    if (shapes.length !== (gd.layout.shapes || []).length || i !== null) window.Plotly.relayout(gd, { shapes });
-  }
-
-  function watchGraph() {
-    const graph = cy();
-    if (!graph || graph.presageWatched) return;
-    graph.presageWatched = true;
-    graph.on("mouseover", "edge", (event) => frame(event.target.data("i"), event.target.data("j")));
-    graph.on("mouseout", "edge", () => frame(null, null));
-    window.presageGraph = graph;
-  }
-  setInterval(watchGraph, 700);
-  let resized = 0;
-  window.addEventListener("resize", () => {
-    clearTimeout(resized);
-    resized = setTimeout(() => { const graph = cy(); if (graph) { graph.resize(); fitted(graph); } }, 250);
+  document.addEventListener("keydown", (event) => {
+    const chip = event.target.closest && event.target.closest(".chip");
+    if (!chip) return;
+    const here = chip.closest(".tier");
+    const to = { ArrowRight: here.nextElementSibling, ArrowLeft: here.previousElementSibling, Enter: here.nextElementSibling };
+    if (!(event.key in to)) return;
+    event.preventDefault();
+    const name = chip.dataset.name;
+    move(chip, to[event.key]);
+    // The columns are drawn anew; the keyboard stays on the same variable.
+    setTimeout(() => [...document.querySelectorAll(".chip")].filter((c) => c.dataset.name === name).forEach((c) => c.focus()), 600);
   });
-
-  window.dash_clientside = window.dash_clientside || {};
-  window.dash_clientside.presage = {
-    // Hovering over a cell marks the arrow and both its ends in the graph.
-    point(hover) {
-      const graph = cy();
-      if (!graph) return window.dash_clientside.no_update;
-      graph.elements(".pointed").removeClass("pointed");
-      if (hover && hover.points && hover.points.length) {
-        const { x: j, y: i } = hover.points[0];
-        graph.$(`#e${i}-${j}, #n${i}, #n${j}`).addClass("pointed");
-      }
-      return window.dash_clientside.no_update;
-    },
-    // Fit the drawing when the variables were placed anew.
-    fit(places) {
-      setTimeout(() => { const graph = cy(); if (graph) fitted(graph); }, 120);
-      return window.dash_clientside.no_update;
-    },
-  };
 })();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ __all__ = ["register"]
 
 
 def discover(
+    context: typer.Context,
     data: Annotated[
         Path, typer.Argument(help="Measurements: csv, tsv, xlsx, ods, parquet, npz or h5ad; one column per variable.")
     ],
@@ -93,7 +95,7 @@ def discover(
     knowledge = None if known is None else _read_known(known)
     with _working("discovering"):
         result = presage.discover(data, interventions, model=model, counts=counts, known=knowledge, **options)
-    result.data["command"] = _command()
+    result.data["command"] = _command(context)
     if out is not None:
         with _working("writing the report"):
             result.save(out)
@@ -131,13 +133,8 @@ def _print_columns(inputs: Inputs, as_json: bool) -> None:
         print(f"{name:<{width}}  {role:<12}  {why}")
 
 
-def _command() -> str:
+def _command(context: typer.Context) -> str:
     """The command as it was typed, for the report."""
-    import shlex
-
-    import click
-
-    context = click.get_current_context()
     words = ["presage", "discover"]
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -145,7 +142,7 @@ def _command() -> str:
         if source is None or source.name != "COMMANDLINE" or value is None:
             continue
         given = value if isinstance(value, (list, tuple)) else [value]
-        if isinstance(parameter, click.Argument):
+        if parameter.param_type_name == "argument":
             words += map(str, given)
         elif isinstance(value, bool):
             words.append(parameter.opts[-1] if value else parameter.secondary_opts[-1])

@@ -21,7 +21,7 @@ def edge_bends(positions: np.ndarray, sizes: np.ndarray, edges: np.ndarray, *, s
 
     >>> places = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     >>> edge_bends(places, np.full((3, 2), 0.4), np.array([[0, 1], [0, 2]])).round(2).tolist()
-    [[0.0, 0.5], [0.28, 0.5]]
+    [[0.0, 0.5], [0.21, 0.5]]
     """
     positions, half = np.asarray(positions, dtype=np.float64), np.asarray(sizes, dtype=np.float64) / 2.0
     edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)

@@ -30,9 +30,11 @@ __all__ = ["Finding", "OODReport", "compare", "fit_reference", "measure_shifts"]
 VERSION = 2
 _TAG = 10_000_019
 """Address of the check's datasets in the training stream, unused by training."""
-_START, _CAP = 1.0, 4.0
+_START, _CAP = 0.5, 3.0
 """Deviations count from the first number of (half) ranges on, up to the second."""
 _RIDGE = 30.0
+_USUAL = 3.0
+"""Weight of a dataset of the training domain, which loses nothing, against a shifted one."""
 _ALARM = 0.1
 """Smallest expected loss of AUPRC that is worth a warning."""
 _QUIET = 0.975
@@ -135,7 +137,7 @@ def fit_reference(
     inside = _excess(reference, usual)
     outside = _excess(reference, [item.summary for item in shifted])
     losses = np.array([max(item.loss, 0.0) for item in shifted])
-    weights = _weights(np.concatenate([outside, inside]), np.concatenate([losses, np.zeros(len(inside))]))
+    weights = _weights(outside, losses, inside)
     reference["weights"] = _rounded(weights)
     reference["alarm"] = max(_ALARM, float(np.quantile(inside @ weights, _QUIET)))
     return reference
@@ -247,13 +249,13 @@ def _excess(reference: Mapping[str, Any], summaries: list[Summary]) -> np.ndarra
     return np.nan_to_num(np.clip(np.concatenate(parts, axis=1) - _START, 0.0, _CAP))
 
 
-def _weights(excess: np.ndarray, losses: np.ndarray) -> np.ndarray:
-    """Ridge regression with weights of at least 0."""
+def _weights(outside: np.ndarray, losses: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Ridge regression with weights of at least 0: shifted datasets lose `losses`, those of the domain nothing."""
     from scipy.optimize import nnls
 
-    count = excess.shape[1]
-    design = np.concatenate([excess, np.sqrt(_RIDGE) * np.eye(count)])
-    found: np.ndarray = nnls(design, np.concatenate([losses, np.zeros(count)]))[0]
+    count = outside.shape[1]
+    design = np.concatenate([outside, np.sqrt(_USUAL) * inside, np.sqrt(_RIDGE) * np.eye(count)])
+    found: np.ndarray = nnls(design, np.concatenate([losses, np.zeros(len(inside) + count)]))[0]
     return found
 
 

@@ -64,7 +64,7 @@ def test_the_page_is_whole_and_self_contained(result: Result) -> None:
 
 def test_the_page_has_edges_warnings_knowledge_and_card(result: Result) -> None:
     text = " ".join(" ".join(read(report_html(result)).text).split())
-    for part in ("x0 → x1", "Warnings", "out of distribution for the model", "x2 has no causes", "{x0} before {x4}",
+    for part in ("x0 → x1", "Warnings", "is unusual for the model", "x2 has no causes", "{x0} before {x4}",
                  "x2 → x3 does not", "Model card", "Untrained; for tests.", "Limits", "at this size"):  # fmt: skip
         assert part in text, part
     for warning in result.warnings:

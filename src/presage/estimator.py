@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from presage.inference.hub import DEFAULT_MODEL
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -36,7 +38,7 @@ class PresageDiscovery(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def __init__(
         self,
         *,
-        model: str | os.PathLike[str] | Model = "scm",
+        model: str | os.PathLike[str] | Model = DEFAULT_MODEL,
         threshold: float = 0.5,
         acyclic: bool | None = None,
         counts: bool | None = None,

@@ -219,7 +219,7 @@ _ALL = (
         entry="ours:presage_model",
         reference="this package",
         interventions=True,
-        defaults={"model": "scm"},
+        defaults={"model": "general"},
         isolated=False,
         point_estimate=False,
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["main"]
 
-EXAMPLE, MODEL = "rff", "scm"
+EXAMPLE, MODEL = "rff", "general"
 
 
 def main(folder: str = "demo") -> None:

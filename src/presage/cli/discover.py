@@ -46,7 +46,7 @@ def discover(
     unmeasured_targets: Annotated[
         str, typer.Option(metavar="environment|drop", help="Rows whose target is no variable of the table.")
     ] = "environment",
-    model: Annotated[str, typer.Option(help="A name of `presage models`, a file or a folder.")] = "scm",
+    model: Annotated[str, typer.Option(help="A name of `presage models`, a file or a folder.")] = "general",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for report, tables and pictures.")] = None,
     counts: Annotated[
         bool | None,

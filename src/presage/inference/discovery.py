@@ -11,7 +11,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.data.encode import is_nominal
 from presage.errors import ConfigError, DataError
-from presage.inference.hub import load_model, models
+from presage.inference.hub import DEFAULT_MODEL, load_model, models
 from presage.inference.inputs import Inputs, constant_columns, data_warnings, read_inputs
 from presage.inference.knowledge import Knowledge
 from presage.inference.model import Estimate, Model, Prepared
@@ -35,7 +35,7 @@ def discover(
     environment: Any = None,
     roles: Mapping[str, Any] | None = None,
     exclude: Sequence[str] | str | None = None,
-    model: str | os.PathLike[str] | Model = "scm",
+    model: str | os.PathLike[str] | Model = DEFAULT_MODEL,
     counts: bool | None = None,
     known: Knowledge | None = None,
     layer: str | None = None,

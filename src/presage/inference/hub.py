@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BUNDLED", "SUFFIX", "load_avici_checkpoint", "load_model", "models"]
 
+DEFAULT_MODEL = "general"
 BUNDLED = Path(__file__).parents[1] / "assets" / "models"
 """The folder of models that come with the package."""
 

@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 from presage.data.examples import examples
 from presage.domain.catalog import domains, summary
 from presage.errors import ConfigError, PresageError
-from presage.inference.hub import load_model, models
+from presage.inference.hub import DEFAULT_MODEL, load_model, models
 from presage.report.text import sentence
 from presage.web import data_callbacks, result_callbacks
 from presage.web.context import Context
@@ -29,8 +29,6 @@ from presage.web.sessions import Sessions
 __all__ = ["create_app", "serve"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-DEFAULT = "scm"
-"""The bundled model that is offered first."""
 
 
 def create_app(
@@ -80,7 +78,7 @@ def _offers(extra: Sequence[str]) -> list[Offer]:
     """The models of the page; raises if an extra one cannot be loaded."""
     loaded = [(name, load_model(name)) for name in extra]
     found = [Offer(name=name, kind=model.kind, about=str(model.card.notes.get("about", ""))) for name, model in loaded]
-    table = models().sort_values("name", key=lambda names: names.where(names != DEFAULT, ""))
+    table = models().sort_values("name", key=lambda names: names.where(names != DEFAULT_MODEL, ""))
     return found + [Offer(name=row.name, kind=row.kind, about=row.about) for row in table.itertuples(index=False)]
 
 

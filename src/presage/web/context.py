@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from presage.errors import ConfigError
+from presage.inference.hub import DEFAULT_MODEL
 from presage.web.jobs import Job, Runner
 from presage.web.layout import Offer
 from presage.web.reading import Reader
@@ -44,7 +45,7 @@ class Context:
                 inputs = source.inputs()
                 name = next((offer.name for offer in self.models if offer.kind == "real"), "")
                 job = self.runner.submit({"inputs": inputs, "model": name, "counts": None})
-                arguments = {} if name == "scm" else {"model": name}
+                arguments = {} if name == DEFAULT_MODEL else {"model": name}
                 job.pending = Run(number=0, dataset=inputs.dataset, source=source, arguments=arguments, is_example=True)
                 self._example = job
             job_or_answer = self._example

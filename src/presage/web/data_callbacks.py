@@ -9,7 +9,7 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
 from presage.errors import ConfigError, DataError, PresageError
-from presage.inference.hub import load_model
+from presage.inference.hub import DEFAULT_MODEL, load_model
 from presage.report.text import sentence
 from presage.web.context import Context
 from presage.web.jobs import Job
@@ -95,7 +95,7 @@ def prepare_run(
     layer = layer if isinstance(layer, str) and layer else None
     if layer:
         arguments["layer"] = layer
-    if model != "scm":
+    if model != DEFAULT_MODEL:
         arguments["model"] = model
     flag = {"counts": True, "real": False}.get(counts) if isinstance(counts, str) else None
     if flag is not None:

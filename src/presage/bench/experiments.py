@@ -210,7 +210,7 @@ _DECLARED = (
             for section in ("observational", "interventional")
         ),
         metrics=("shd", "sid", "f1", "edges"),
-        methods=(*_POINT[:-1], "dibs", "presage:linear", "presage:rff", "presage:scm"),
+        methods=(*_POINT[:-1], "dibs", "presage:linear", "presage:rff", "presage:scm", "presage:general"),
         instances=1,
         paper="tab:sachs",
     ),

@@ -2,7 +2,7 @@
 
     python scripts/write_readme.py
 
-The records are what was measured when a model was released; `presage release` writes them.
+`presage release` writes the records of models, `presage bench ... --records records/bench` the tidy csv files.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+import pandas as pd
+
+from presage.baselines.registry import BASELINES
 from presage.bench.paper import paper_value
 
 ROOT = Path(__file__).resolve().parents[1]
 START, END = "<!-- results -->\n", "<!-- /results -->"
 WIDTH = 118
 FAMILIES = ("linear", "rff", "grn")
+EXTRA = ("confounded_auprc", "effect_sign", "effect_correlation")
 SECTIONS = ("interventional", "observational")
-LABELS = {"targets told": "with intervention labels", "targets not told": "without intervention labels"}
+BENCH = ROOT / "records" / "bench"
 
 
 def paper(domain: str, d: int, section: str, metric: str) -> str:
@@ -81,6 +85,67 @@ def _ours(row: dict[str, Any] | None) -> str:
     return f"{f1} / {auprc} / {row['ece']:.3f}"
 
 
+def third_party() -> str:
+    """A table of AUPRC by group of third-party datasets, from the results of `presage bench folder`."""
+    frame = pd.read_csv(BENCH / "folder-third-party" / "results.csv")
+    groups = list(dict.fromkeys(frame["column"].sort_values()))
+    sizes = frame.groupby("column")["domain"].nunique()
+    answered = frame[frame["status"] == "ok"]
+    means = answered.groupby(["row", "column"])["auprc"].agg(["mean", "count"])
+    rates = answered.drop_duplicates("domain").groupby("column")["base_rate"].mean()
+    lines = [_line(["AUPRC", *(f"{group} ({sizes[group]})" for group in groups), "mean of groups"])]
+    lines += [_line(["---"] * (len(groups) + 2))]
+    complete = [row for row in means.index.unique("row") if set(means.loc[row].index) == set(groups)]
+    partial = [row for row in means.index.unique("row") if row not in complete]
+    for row in sorted(complete, key=lambda row: -means.loc[row, "mean"].mean()) + partial:
+        cells = [_score(means, (row, group), sizes[group]) for group in groups]
+        mean = f"{means.loc[row, 'mean'].mean():.3f}" if row in complete else ""
+        lines.append(_line([_title(row), *cells, mean]))
+    lines.append(_line(["base rate", *(f"{rates[group]:.3f}" for group in groups), f"{rates.mean():.3f}"]))
+    return "\n".join(lines)
+
+
+def _score(means: pd.DataFrame, key: tuple[str, str], size: int) -> str:
+    if key not in means.index:
+        return ""
+    mean, count = means.loc[key, ["mean", "count"]]
+    return f"{mean:.3f}" + (f" ({count:.0f}/{size})" if count < size else "")
+
+
+def _title(row: str) -> str:
+    name, _, model = row.partition(":")
+    return f"`{model}`" if name == "presage" else BASELINES[name].title
+
+
+def proteins() -> str:
+    """A sentence about the Sachs data, from the results of `presage bench sachs`."""
+    frame = pd.read_csv(BENCH / "sachs" / "results.csv")
+    frame = frame[frame["status"] == "ok"].set_index(["section", "row"])
+    sentences = []
+    for section, start in (("observational", "Without"), ("interventional", "With")):
+        scores = [
+            f"{_title(row)} F1 {frame.loc[(section, row), 'f1']:.2f}, SHD {frame.loc[(section, row), 'shd']:.0f}"
+            for row in ("presage:general", "presage:scm", "presage:rff", "grasp", "ges", "gies", "igsp")
+            if (section, row) in frame.index
+        ]
+        sentences.append(f"{start} intervention labels: {'; '.join(scores)}.")
+    return f"Protein data of Sachs et al. (17 edges). {' '.join(sentences)}"
+
+
+def strata(record: dict[str, Any]) -> str:
+    """The held-out scores of the general model by stratum."""
+    columns = ["stratum", "AUPRC", "F1", "ECE", "AUPRC of hidden causes", "sign of effects", "correlation of effects"]
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    for row in record["scores"]:
+        if row["domain"] == "general":
+            extra = [f"{row[name]:.3f}" if row.get(name) is not None else "" for name in EXTRA]
+            auprc, f1 = (f"{row[name]:.3f} ± {row[f'{name}_error']:.3f}" for name in ("auprc", "f1"))
+            lines.append(
+                _line([f"{row['set'].replace('_', ' ')}, d = {row['d']}", auprc, f1, f"{row['ece']:.3f}", *extra])
+            )
+    return "\n".join(lines)
+
+
 def read_records() -> dict[str, dict[str, Any]]:
     """The records of the bundled models, by name."""
     paths = {path.parent.name: path for path in sorted((ROOT / "records").glob("*/record.json"))}
@@ -94,13 +159,24 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
     instances = {row["datasets"] for record in records.values() for row in record["scores"] if row["d"] == 30}
     large = {row["datasets"] for record in records.values() for row in record["scores"] if row["d"] == 100}
     broad = [name for name in records if name not in FAMILIES]
-    proteins = [
-        f"`{name}` {'with' if row['intervention_labels'] else 'without'} intervention labels: F1 {row['f1']:.3f}, "
-        f"SHD {row['shd']}, {row['edges']} edges"
-        for name in broad
-        for row in records[name].get("sachs", [])
-    ]
     parts = [
+        "### Datasets of others",
+        fill(
+            "AUPRC on datasets that others simulated or measured, by group (number of datasets); none was used in "
+            "training or to choose anything. Other methods are run with their usual settings and a limit of 300 s; a "
+            "score with a fraction is over the datasets answered in time.",
+            WIDTH,
+        ),
+        third_party(),
+        fill(proteins(), WIDTH),
+        "### The default model on its own domain",
+        fill(
+            "`general` on held-out datasets of each stratum of its domain (mean ± standard error; the last three "
+            "columns: hidden common causes, and signed effects of the true edges).",
+            WIDTH,
+        ),
+        strata(records["general"]),
+        "### The domains of the paper",
         fill(
             "F1 / AUPRC / ECE on held-out datasets with n = 1000; half of the rows are interventional in the lines "
             f"marked so. Mean ± standard error over {_span(instances)} datasets with d = 30 and {_span(large)} with "
@@ -116,7 +192,6 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
             "validation data from the shifted domains.",
             WIDTH,
         ),
-        *([fill(f"Protein data of Sachs et al. (17 edges): {'; '.join(proteins)}.", WIDTH)] if proteins else []),
         fill(
             "`python scripts/write_readme.py` writes this section from `records/`. `presage release` evaluates a model "
             "on held-out datasets and writes its record; `presage bench` regenerates every table and figure of the "

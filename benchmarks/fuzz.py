@@ -166,7 +166,9 @@ def odd_column(rng: Rng, n: int) -> Any:
         lambda: np.round(numbers),
         lambda: [pick(rng, ("x", "y", "z")) for _ in range(n)],
         lambda: [pick(rng, (1, "a", None, 2.5)) for _ in range(n)],
-        lambda: [pick(rng, SCALARS) for _ in range(n)],
+        lambda: pd.Series(
+            [pick(rng, SCALARS) for _ in range(n)], dtype=object
+        ),  # pandas cannot guess a type for 10**400
         lambda: pd.Categorical([pick(rng, ("low", "high")) for _ in range(n)]),
         lambda: pd.array([pick(rng, (1, 2, None)) for _ in range(n)], dtype="Int64"),
         lambda: pd.array([pick(rng, (True, False, None)) for _ in range(n)], dtype="boolean"),

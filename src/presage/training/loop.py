@@ -359,9 +359,8 @@ def train(config: TrainConfig, folder: str | Path, *, resume: bool = False, repo
     resume: continue the run in the folder, if there is one. report: called with every event of the run, a dict such as
     {"event": "step", "step": 20, "loss": 0.3, ...}; other events are "warning", "validation", "ood" and "done".
 
-        config = presage.TrainConfig(domain="rff", minutes=30.0)
-        path = presage.train(config, "runs/rff", report=print)
-        presage.discover("cells.csv", model=path)
+    Example:
+        `presage.train(presage.TrainConfig(domain="rff", minutes=30.0), "runs/rff", report=print)`
     """
     if not isinstance(config, TrainConfig):
         raise ConfigError(f"train takes a TrainConfig, not {type(config).__name__}")

@@ -145,6 +145,12 @@ def test_cyclic_prediction_is_made_acyclic_for_sid_only():
     assert metrics.evaluate(truth, np.array([[0.0, 0.8], [0.9, 0.0]]))["sid"] == 2
 
 
+def test_graphs_are_scored_as_the_most_probable_acyclic_graph_on_request():
+    truth = np.array([[0, 1], [0, 0]])
+    found = metrics.evaluate(truth, np.array([[0.0, 0.9], [0.8, 0.0]]), acyclic=True)
+    assert (found["sid"], found["shd"], found["f1"], found["edges"], found["acyclic"]) == (0, 0, 1.0, 1, False)
+
+
 def test_equivalence_class_is_oriented_favourably():
     # 0 - 1 undirected (truth 0 -> 1: correct), 1 - 2 undirected but absent in the truth: one wrong edge.
     truth = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 0]])

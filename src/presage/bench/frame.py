@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from presage.baselines.bootstrap import edge_probabilities
 from presage.bench.engine import Record
 from presage.bench.gold_standards import base_rate, evaluate_known
 from presage.bench.instances import instance, known_pairs
+from presage.inference.hub import load_model
 from presage.metrics import auprc, auprc_trapezoid, evaluate
 
 if TYPE_CHECKING:
@@ -39,6 +41,17 @@ def _confounded_auprc(record: Record) -> float:
         return math.nan
     pairs = np.triu_indices(len(truth), k=1)
     return auprc(truth[pairs], found.mean(axis=0)[pairs])
+
+
+def _answers_acyclic(record: Record) -> bool:
+    """Whether a method is one of our models of an acyclic domain, which answer with the most probable acyclic graph."""
+    name = dict(record.task.settings).get("model")
+    return name is not None and _is_acyclic_model(str(name))
+
+
+@cache
+def _is_acyclic_model(name: str) -> bool:
+    return load_model(name).acyclic
 
 
 def tidy(records: Iterable[Record]) -> pd.DataFrame:
@@ -78,9 +91,10 @@ def tidy(records: Iterable[Record]) -> pd.DataFrame:
             row["confounded_auprc"] = _confounded_auprc(record)
             guess = prediction(record, truth)
             if guess is not None and known is not None:
-                found = evaluate_known(truth, guess, known)
+                found = evaluate_known(truth, guess, known, acyclic=_answers_acyclic(record))
             elif guess is not None:
-                found = {**evaluate(truth, guess), "auprc_trapezoid": auprc_trapezoid(truth, guess)}
+                scores = evaluate(truth, guess, acyclic=_answers_acyclic(record))
+                found = {**scores, "auprc_trapezoid": auprc_trapezoid(truth, guess)}
         rows.append({**row, **{name: float(found[name]) for name in METRICS}})
     frame = pd.DataFrame(rows)
     order = ["section", "column", "domain", "d", "n", "method", "instance"]

@@ -122,14 +122,16 @@ def base_rate(true_graph: np.ndarray, known: np.ndarray) -> float:
     return float(np.asarray(true_graph)[known].mean()) if known.any() else float("nan")
 
 
-def evaluate_known(true_graph: np.ndarray, probabilities: np.ndarray, known: np.ndarray) -> dict[str, Any]:
+def evaluate_known(
+    true_graph: np.ndarray, probabilities: np.ndarray, known: np.ndarray, *, acyclic: bool = False
+) -> dict[str, Any]:
     """The metrics of `presage.metrics.evaluate` over the known pairs only, for arrays [d, d].
 
     The diagonal is no pair here, so ranking metrics compare directly with `base_rate`. SHD, F1, precision, recall and
     `edges` see no edge on unknown pairs in either graph. SID needs the whole graph: NaN if a pair is unknown.
     """
     truth, guess = np.where(known, true_graph, 0), np.where(known, probabilities, 0.0)
-    found = evaluate(truth, guess)
+    found = evaluate(truth, guess, acyclic=acyclic)
     pairs = truth[known], guess[known]
     if known.sum() < known.size - len(known):
         found["sid"] = float("nan")

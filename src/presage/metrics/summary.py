@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from presage.errors import ConfigError
+from presage.graphs.acyclic import best_acyclic, log_odds
 from presage.graphs.ops import is_acyclic
 from presage.metrics.calibration import ece
 from presage.metrics.checks import as_graph, as_probabilities
@@ -20,13 +21,20 @@ __all__ = ["Mean", "evaluate", "highlight", "mean_and_error", "welch_p_value"]
 
 
 def evaluate(
-    true_graph: Any, probabilities: Any, *, threshold: float = 0.5, equivalence_class: bool = False
+    true_graph: Any,
+    probabilities: Any,
+    *,
+    threshold: float = 0.5,
+    equivalence_class: bool = False,
+    acyclic: bool = False,
 ) -> dict[str, Any]:
     """Every metric of one prediction: shd, sid, f1, precision, recall, auroc, auprc, ece, acyclic, edges.
 
     true_graph: [d, d] of 0/1; probabilities: [d, d] between 0 and 1, row causes column; the diagonal is ignored. SHD,
     SID, precision, recall, F1, `acyclic` and `edges` use the edges above `threshold`. SID needs an acyclic graph: a
     cyclic prediction is first made acyclic by `presage.graphs.ops.project_to_dag`, and a cyclic true graph gives NaN.
+    With acyclic=True they use the most probable acyclic graph, as `Result.graph` does; `acyclic` still says whether
+    the edges above the threshold form an acyclic graph.
     With equivalence_class=True the prediction is 0/1 with both entries set where an edge is undirected, and it is
     oriented by `orient_favourably`: an undirected edge counts as correct if the true graph has it. Edge cases are
     documented in the single functions.
@@ -42,18 +50,19 @@ def evaluate(
     prediction = as_probabilities(probabilities, len(truth))
     if equivalence_class:
         prediction = orient_favourably(truth, as_graph(prediction, "equivalence class")).astype(np.float64)
-    graph = (prediction > threshold).astype(np.int8)
+    above = (prediction > threshold).astype(np.int8)
+    graph = best_acyclic(log_odds(prediction, threshold))[0] if acyclic else above
     precision, recall, harmonic = precision_recall_f1(truth, graph)
     return {
         "shd": shd(truth, graph),
-        "sid": sid(truth, prediction, threshold) if is_acyclic(truth) else math.nan,
+        "sid": sid(truth, graph if acyclic else prediction, threshold) if is_acyclic(truth) else math.nan,
         "f1": harmonic,
         "precision": precision,
         "recall": recall,
         "auroc": auroc(truth, prediction),
         "auprc": auprc(truth, prediction),
         "ece": ece(truth, prediction),
-        "acyclic": is_acyclic(graph),
+        "acyclic": is_acyclic(above),
         "edges": int(graph.sum()),
     }
 

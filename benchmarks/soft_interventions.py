@@ -60,7 +60,8 @@ def main() -> None:
             print(f"{kind} interventions read as {name}: AUPRC {values.mean():.3f} ({len(values)} tables)", flush=True)
     if options.out is not None:
         frame = pd.DataFrame(rows, columns=["interventions", "read_as", "datasets", "auprc", "standard_error"])
-        atomic_write(options.out, frame.to_csv(index=False))
+        with atomic_write(options.out) as file:
+            file.write(frame.to_csv(index=False).encode())
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ def soft_targets(
         return (), []
     if targets.mask is None and targets.unmeasured is None:
         raise DataError("the kind of the interventions is given, but the interventions are not")
-    hit = np.zeros(len(variables), dtype=bool) if targets.mask is None else targets.mask.any(axis=0)
-    found = [name for name, is_target in zip(variables, hit, strict=True) if is_target]
+    positions = [] if targets.mask is None else np.flatnonzero(targets.mask.any(axis=0)).tolist()
+    found = [variables[j] for j in positions]
     if isinstance(kind, str):
         return tuple(found) if kind == "soft" else (), []
     unknown = [name for name in kind if name not in set(variables)]

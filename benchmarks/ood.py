@@ -1,71 +1,145 @@
-"""How often data is flagged as out of distribution: each model's own domain (false alarms), others (detection).
+"""Does the out-of-distribution check tell what a table costs? Losses of AUPRC beside scores, and false alarms.
 
-    python benchmarks/ood.py [--domains scm,linear,rff] [--datasets 200] [--models scm] [--seed 0]
+    nice python benchmarks/ood.py [--models general,scm] [--datasets 40] [--usual 200] [--out records/ood]
 
-Fits a reference for every domain of --domains, as a release does, or uses those of the models in --models, and
-prints one Markdown table: rows are references, columns the domains that held-out datasets come from. A quarter of the
-datasets each: d=10 n=100, d=30 n=200 with 50 interventional rows, d=20 n=500, d=50 n=300 with 100 interventional rows.
-Models for real values get counts as real values. Cells: share of datasets flagged as out of distribution.
+Shifts: datasets of the model's training domain are shifted in every way of `presage.ood.shifts`. Neither the fit of the
+check (number 1) nor the choice of its settings (number 7) used these datasets (number 11). The correlation of the
+score (expected loss) with the measured loss of AUPRC is computed over the means of the shifts and over all datasets.
+
+False alarms: usual datasets with 50 to 50,000 rows and values rounded to one to four digits (counts are not rounded).
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from presage.domain.catalog import get_domain
+from presage.domain.domain import Domain
+from presage.files import atomic_write
 from presage.inference.hub import load_model
-from presage.ood.check import compare, fit_reference
+from presage.inference.model import Model
+from presage.ood.check import compare, measure_shifts
+from presage.ood.shifts import SHIFTS
+from presage.ood.summaries import summarize
+from presage.rng import Stream, generator
 from presage.types import Dataset
 
-SIZES = ((10, 100, 0), (30, 200, 50), (20, 500, 0), (50, 300, 100))
-OTHERS = ("scm", "linear", "rff", "linear-ood", "rff-ood", "grn", "grn-ood")
+NUMBER = 11
+LARGE_LOSS, SMALL_LOSS = 0.2, 0.05
 
 
-def held_out(domain: str, datasets: int, seed: int) -> list[Dataset]:
+class Usual(NamedTuple):
+    """A dataset of the training domain, perhaps rounded; digits is 0 if it is not."""
+
+    digits: int
+    data: Dataset
+
+
+def usual_datasets(domain: Domain, count: int) -> list[Usual]:
+    """Datasets with 3 to 30 variables and 50 to 50,000 rows, rounded to 1, 2, 3 and 4 digits in turn."""
     found = []
-    for d, n, n_interventional in SIZES:
-        size = max(1, datasets // len(SIZES))
-        found += list(get_domain(domain).sample(d=d, n=n, n_interventional=n_interventional, seed=seed, size=size))
+    for k in range(count):
+        rng = generator(NUMBER, Stream.TEST, k)
+        d, n = (int(np.exp(rng.uniform(np.log(low), np.log(high + 1)))) for low, high in ((3, 30), (50, 50_000)))
+        share = rng.uniform(0.05, 0.5) if rng.random() < 0.5 else 0.0
+        data = domain.sample_one(rng, d=d, n=n, n_interventional=int(share * n))
+        if domain.kind == "counts":
+            found.append(Usual(0, data))
+        else:
+            digits = 1 + k % 4
+            found.append(Usual(digits, SHIFTS[f"rounded to {digits} digits"](data, rng)))
     return found
+
+
+def predict(model: Model, data: Dataset) -> np.ndarray:
+    return model.probabilities(data.x, data.interventions, data.missing, column_kinds=data.column_kinds)
+
+
+def shift_frame(model: Model, domain: Domain, datasets: int) -> pd.DataFrame:
+    """One row for each shifted dataset: shift, loss, score, flagged."""
+    reference = model.metadata["summaries"]
+    limit = int(reference["rows"][1])
+    found = measure_shifts(
+        domain, lambda data: predict(model, data), datasets=datasets, rows=(50, limit), number=NUMBER
+    )
+    reports = [compare(reference, item.summary) for item in found]
+    return pd.DataFrame(
+        {
+            "shift": [item.shift for item in found],
+            "loss": [item.loss for item in found],
+            "score": [report.score for report in reports],
+            "flagged": [report.is_ood for report in reports],
+        }
+    )
+
+
+def usual_frame(model: Model, domain: Domain, datasets: int) -> pd.DataFrame:
+    """One row for each usual dataset: digits, n, flagged."""
+    reference = model.metadata["summaries"]
+    rows = []
+    for digits, data in usual_datasets(domain, datasets):
+        summary = summarize(data, int(reference["rows"][1])).with_prediction(predict(model, data))
+        rows.append((digits, data.n, compare(reference, summary).is_ood))
+    return pd.DataFrame(rows, columns=["digits", "n", "flagged"])
+
+
+def figures(shifts: pd.DataFrame, usual: pd.DataFrame) -> dict[str, Any]:
+    """The figures of a check from the frames of shifted and of usual datasets."""
+    means = shifts.groupby("shift")[["loss", "score"]].mean()
+    large, small = shifts[shifts["loss"] > LARGE_LOSS], shifts[shifts["loss"] < SMALL_LOSS]
+    return {
+        "shifts": len(means),
+        "shifted datasets": len(shifts),
+        "correlation over shifts": np.corrcoef(means.T)[0, 1],
+        "correlation over datasets": np.corrcoef(shifts["loss"], shifts["score"])[0, 1],
+        f"datasets with a loss above {LARGE_LOSS}": len(large),
+        f"flagged at a loss above {LARGE_LOSS}": large["flagged"].mean(),
+        f"flagged at a loss below {SMALL_LOSS}": small["flagged"].mean(),
+        "usual datasets": len(usual),
+        "false alarms": usual["flagged"].mean(),
+        **{
+            f"false alarms at {digits} digits": part["flagged"].mean()
+            for digits, part in usual.groupby("digits")
+            if digits
+        },
+        "false alarms above 5,000 rows": usual.loc[usual["n"] > 5000, "flagged"].mean(),
+    }
+
+
+def write(frame: pd.DataFrame, path: Path) -> None:
+    with atomic_write(path) as file:
+        file.write(frame.to_csv(index=False, float_format="%.4f").encode())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--domains", default="")
-    parser.add_argument("--models", default="")
-    parser.add_argument("--datasets", type=int, default=200)
-    parser.add_argument("--reference", type=int, default=2000, help="datasets each reference is fitted on")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--models", default="general")
+    parser.add_argument("--datasets", type=int, default=40, help="datasets that are shifted in every way")
+    parser.add_argument("--usual", type=int, default=200, help="datasets for false alarms")
+    parser.add_argument("--out", type=Path, help="folder for csv files of the shifts and the figures")
     options = parser.parse_args()
-    references = {}
-    for name in filter(None, options.models.split(",")):
-        references[f"model {name}"] = load_model(name).metadata["summaries"]
-    for name in filter(None, options.domains.split(",")):
-        start = time.perf_counter()
-        references[name] = fit_reference(name, options.seed, datasets=options.reference)
-        print(f"fitted {name} in {time.perf_counter() - start:.0f} s", flush=True)
-    print("\n| trained on | " + " | ".join(OTHERS) + " |")
-    print("| --- |" + " --- |" * len(OTHERS), flush=True)
-    columns = {}
-    for other in OTHERS:
-        # Gene expression is slow to simulate, and the effect is large: fewer datasets suffice.
-        datasets = held_out(other, options.datasets // (8 if other.startswith("grn") else 1), options.seed + 1)
-        columns[other] = datasets
-    for name, reference in references.items():
-        cells = []
-        for other in OTHERS:
-            flagged = []
-            for dataset in columns[other]:
-                if reference["kind"] == "counts" and dataset.kind != "counts":
-                    continue  # such data is refused before the check
-                if reference["kind"] == "real" and dataset.kind == "counts":
-                    dataset = dataset.with_kind("real")
-                flagged.append(compare(reference, dataset).is_ood)
-            cells.append(f"{np.mean(flagged):.1%} ({len(flagged)})" if flagged else "refused")
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+    for name in options.models.split(","):
+        start, model = time.process_time(), load_model(name)
+        domain = Domain.from_json(model.metadata["domain"])
+        shifts = shift_frame(model, domain, options.datasets)
+        found = figures(shifts, usual_frame(model, domain, options.usual))
+        table = shifts.groupby("shift", as_index=False)[["loss", "score", "flagged"]].mean()
+        table = table.sort_values("loss", ascending=False)
+        print(f"## {name}\n\n| shift | loss of AUPRC | score | flagged |\n| --- | --- | --- | --- |")
+        for row in table.itertuples():
+            print(f"| {row.shift} | {row.loss:.3f} | {row.score:.3f} | {row.flagged:.0%} |")
+        print()
+        for title, value in found.items():
+            print(f"{title}: {value:.3f}" if isinstance(value, float) else f"{title}: {value}")
+        print(f"processor time: {time.process_time() - start:.0f} s\n", flush=True)
+        if options.out is not None:
+            write(table, options.out / f"{name}-shifts.csv")
+            write(pd.DataFrame(found.items(), columns=["figure", "value"]), options.out / f"{name}.csv")
 
 
 if __name__ == "__main__":

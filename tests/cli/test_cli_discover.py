@@ -13,6 +13,8 @@ import pytest
 import presage
 import presage.inference.hub
 from models_for_tests import save_tiny
+from presage.config import to_json
+from presage.domain.catalog import get_domain
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -70,6 +72,30 @@ def test_knowledge_from_a_file(presage_cli: Cli, table: Path, model: Path, tmp_p
     assert "most probable acyclic graph" in out
 
 
+def test_soft_interventions(presage_cli: Cli, table: Path, tmp_path: Path) -> None:
+    soft = save_tiny(tmp_path / "soft.safetensors", domain=to_json(get_domain("scm")))
+    start = ("discover", table, "--interventions", "target", "--model", soft, "--json", "--intervention-kind")
+    targets = sorted({*pd.read_csv(table, keep_default_na=False)["target"]} - {""})
+    for given, expected in ((["soft"], targets), ([f"{targets[0]}=soft"], targets[:1]), (["hard"], [])):
+        code, out, err = presage_cli(*start, *given)
+        assert (code, err) == (0, "")
+        assert json.loads(out)["data"]["soft_targets"] == expected
+
+
+def test_bootstrap_prints_the_stability_of_each_edge(presage_cli: Cli, table: Path, model: Path) -> None:
+    options = ("--interventions", "target", "--model", model, "--bootstrap", 2, "--device", "cpu")
+    code, out, err = presage_cli("discover", table, *options, "--threshold", 0.01)
+    assert (code, err) == (0, "")
+    expected = presage.discover(table, "target", model=model, bootstrap=2).edges(0.01)
+    assert expected["stability"].max() > 0
+    assert out.splitlines()[1:] == [
+        f"{edge.probability:.3f} ± {edge.stability:.3f}  {edge.source} -> {edge.target}"
+        for edge in expected.itertuples()
+    ]
+    found = json.loads(presage_cli("discover", table, *options, "--json")[1])
+    assert np.array(found["stability"]).shape == (5, 5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -84,6 +110,18 @@ def test_knowledge_from_a_file(presage_cli: Cli, table: Path, model: Path, tmp_p
         (["{table}", "--seed", "1"], "No such option"),
         (["{table}", "--layer", "x"], "layer"),
         (["{table}", "--out", "{table}"], "cannot write"),
+        (["{table}", "--bootstrap", "-1"], "bootstrap"),
+        (["{table}", "--device", "abacus"], "the device 'abacus' cannot be used here"),
+        (["{table}", "--intervention-kind", "soft"], "the interventions are not"),
+        (["{table}", "--interventions", "target", "--intervention-kind", "weak"], "'hard' or 'soft', not 'weak'"),
+        (
+            ["{table}", "--interventions", "target", "--intervention-kind", "soft"],
+            "not trained with soft interventions",
+        ),
+        (
+            ["{table}", "--interventions", "target", "--intervention-kind", "soft", "--intervention-kind", "a=hard"],
+            "--intervention-kind takes one kind",
+        ),
         ([], "Missing argument"),
     ],
 )

@@ -33,8 +33,8 @@ def test_probabilities_are_those_of_the_model(model: presage.Model, dataset: pre
     np.testing.assert_array_equal(result.probabilities.to_numpy(), expected)
     assert (expected > 0).sum() == 30  # no probability is 0
     assert result.data == {
-        "rows": 120, "variables": 6, "interventional_rows": 40, "targets": 3, "missing_share": 0.0, "kind": "real",
-        "missing_shares": [0.0] * 6,
+        "rows": 120, "variables": 6, "interventional_rows": 40, "targets": 3, "soft_targets": [],
+            "missing_share": 0.0, "missing_shares": [0.0] * 6, "kind": "real",
             "column_kinds": ["continuous"] * 6,
     }  # fmt: skip
 

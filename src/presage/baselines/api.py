@@ -158,8 +158,6 @@ class Baseline:
     isolated: bool = True
     """Whether the benchmark gives it a process of its own and a time limit; our own networks need neither."""
     point_estimate: bool = True
-    seeded: bool = False
-    """Whether two seeds give two answers."""
     specialised: bool = False
     """Whether it is made for discrete or mixed columns or hidden causes: not part of the paper's experiments."""
     trivial: bool = False

@@ -11,10 +11,7 @@ from presage.metrics.structure import orient_favourably
 from presage.rng import Stream, generator
 from presage.types import Dataset
 
-__all__ = ["RESAMPLES", "edge_probabilities", "resamples"]
-
-RESAMPLES = 10
-"""Number of resamples of the paper."""
+__all__ = ["edge_probabilities", "resamples"]
 
 
 def resamples(data: Dataset, k: int, *, seed: int) -> Iterator[Dataset]:

@@ -15,7 +15,6 @@ _ALL = (
         entry="trivial:random_graph",
         reference="a random acyclic graph",
         defaults={"edges_per_node": 2.0},
-        seeded=True,
         trivial=True,
     ),
     Baseline(
@@ -23,7 +22,6 @@ _ALL = (
         title="VarSort",
         entry="trivial:variance_sort",
         reference="Reisach, Seiler, Weichwald (2021), Beware of the simulated DAG",
-        seeded=True,
         trivial=True,
     ),
     Baseline(
@@ -31,7 +29,6 @@ _ALL = (
         title="R2Sort",
         entry="trivial:r2_sort",
         reference="Reisach et al. (2023), A scale-invariant sorting criterion to find a causal order",
-        seeded=True,
         trivial=True,
     ),
     Baseline(
@@ -47,7 +44,6 @@ _ALL = (
         entry="ica_lingam:lingam",
         reference="Shimizu et al. (2006), A linear non-Gaussian acyclic model for causal discovery",
         defaults={"threshold": 0.0, "pruning": "blocks"},
-        seeded=True,
     ),
     Baseline(
         name="direct-lingam",
@@ -100,7 +96,6 @@ _ALL = (
         reference="Lam, Andrews, Ramsey (2022), Greedy relaxations of the sparsest permutation algorithm",
         extra="baselines",
         defaults={"depth": 3},
-        seeded=True,
     ),
     Baseline(
         name="boss",
@@ -108,7 +103,6 @@ _ALL = (
         entry="causal_learn:boss",
         reference="Andrews et al. (2023), Fast scalable and accurate discovery of DAGs",
         extra="baselines",
-        seeded=True,
     ),
     Baseline(
         name="dag-gnn",
@@ -118,7 +112,6 @@ _ALL = (
         defaults={"threshold": 0.3, "hidden": 16, "steps": 4000, "standardize": True, "holdout": False},
         grid={"threshold": (0.1, 0.2, 0.3), "hidden": (16, 64)},
         selection="likelihood",
-        seeded=True,
     ),
     Baseline(
         name="notears",
@@ -144,7 +137,6 @@ _ALL = (
         defaults={"hidden": 16, "neighbours": 0.5, "cutoff": 1e-3, "sparsity": 0.01, "steps": 6000, "holdout": False},
         grid={"neighbours": (0.5, 2.0), "hidden": (8, 32), "cutoff": (1e-3, 1e-5)},
         selection="likelihood",
-        seeded=True,
     ),
     Baseline(
         name="gies",
@@ -163,7 +155,6 @@ _ALL = (
         defaults={"alpha": 1e-3, "alpha_invariance": 1e-3, "depth": 6, "starts": 20, "test": "gaussian"},
         grid={"alpha": (1e-2, 1e-3, 1e-4), "test": ("gaussian", "hsic")},
         selection="truth",
-        seeded=True,
     ),
     Baseline(
         name="dcdi",
@@ -174,7 +165,6 @@ _ALL = (
         defaults={"hidden": 16, "sparsity": 0.02, "steps": 6000, "holdout": False},
         grid={"sparsity": (1e-2, 1e-1, 1.0), "hidden": (8, 32)},
         selection="likelihood",
-        seeded=True,
     ),
     Baseline(
         name="sdcd",
@@ -211,7 +201,6 @@ _ALL = (
         },
         selection="likelihood",
         point_estimate=False,
-        seeded=True,
     ),
     Baseline(
         name="presage",

@@ -12,11 +12,10 @@ __all__ = ["PaperValue", "paper_value"]
 
 @dataclass(frozen=True, kw_only=True)
 class PaperValue:
-    """Mean and standard error as printed (error None where the paper gives none), and whether it was in bold."""
+    """Mean and standard error as printed (error None where the paper gives none)."""
 
     mean: float
     error: float | None
-    highlighted: bool
 
 
 @cache
@@ -26,7 +25,6 @@ def _values() -> dict[tuple[str, str, str, str, str], PaperValue]:
             (row["table"], row["section"], row["method"], row["domain"], row["metric"]): PaperValue(
                 mean=float(row["mean"]),
                 error=float(row["error"]) if row["error"] else None,
-                highlighted=row["highlighted"] == "1",
             )
             for row in csv.DictReader(file)
         }
@@ -36,6 +34,6 @@ def paper_value(table: str, section: str, method: str, domain: str, metric: str)
     """What the paper prints for a method, or None. Its own method is called "avici" there ("avici:rff": trained on).
 
     >>> paper_value("tab:benchmark-30", "observational", "ges", "linear", "sid")
-    PaperValue(mean=215.6, error=35.0, highlighted=True)
+    PaperValue(mean=215.6, error=35.0)
     """
     return _values().get((table, section, method, domain, metric))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,14 @@ def discover(
     interventions: Annotated[
         str | None,
         typer.Option(help="Column of the data with each row's target(s), or a file: a 0/1 mask, or names per row."),
+    ] = None,
+    intervention_kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="hard|soft",
+            help="Whether interventions set their targets (hard, the default) or change how these depend on their "
+            "causes (soft). NAME=soft for one target only; may be repeated.",
+        ),
     ] = None,
     environment: Annotated[
         str | None, typer.Option(help="Column with the condition (batch, site, ...) that each row was measured under.")
@@ -62,6 +70,16 @@ def discover(
             "--acyclic", help="Print the most probable acyclic graph instead of all edges above the threshold."
         ),
     ] = False,
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Repeat the prediction on N resamples of the rows and print how much each probability varies.",
+        ),
+    ] = 0,
+    device: Annotated[
+        str | None, typer.Option(help="Where the network runs: cpu, cuda, cuda:1, mps; the CPU by default.")
+    ] = None,
     layer: Annotated[str | None, typer.Option(help="Layer of an h5ad file to use.")] = None,
     columns: Annotated[
         bool, typer.Option("--columns", help="Print the role of every column with the reason, and stop.")
@@ -70,7 +88,8 @@ def discover(
 ) -> None:
     """Find which variable causes which.
 
-    Prints the edges, most probable first; warnings go to stderr. With --out it writes probabilities.csv, edges.csv,
+    Prints the edges, most probable first; warnings go to stderr. With --bootstrap, the standard deviation of each
+    probability over resamples of the rows follows it. With --out it writes probabilities.csv, edges.csv,
     graph.graphml, graph.dot, graph.png, report.html and result.json.
 
     Example: presage discover cells.csv --interventions target --exclude donor --out result/
@@ -80,6 +99,7 @@ def discover(
     from presage.inference.result import check_threshold
 
     check_threshold(threshold)
+    targets = _with_kind(interventions, intervention_kind)
     options = {
         "environment": environment,
         "roles": _read_roles(role),
@@ -88,13 +108,22 @@ def discover(
         "layer": layer,
     }
     if columns:
-        _print_columns(presage.read_inputs(data, interventions, **options), as_json)
+        _print_columns(presage.read_inputs(data, targets, **options), as_json)
         return
     if out is not None:
         check_writable(out / "report.html")  # before the network runs
     knowledge = None if known is None else _read_known(known)
     with _working("discovering"):
-        result = presage.discover(data, interventions, model=model, counts=counts, known=knowledge, **options)
+        result = presage.discover(
+            data,
+            targets,
+            model=model,
+            counts=counts,
+            known=knowledge,
+            bootstrap=bootstrap,
+            device=device,
+            **options,
+        )
     result.data["command"] = _command(context)
     if out is not None:
         with _working("writing the report"):
@@ -120,6 +149,23 @@ def _read_roles(given: list[str] | None) -> dict[str, str] | None:
             raise ConfigError(f"--role takes NAME=ROLE, such as --role sex=nominal, not {entry!r}")
         roles[name] = role
     return roles or None
+
+
+def _with_kind(interventions: str | None, given: list[str] | None) -> str | dict[str, Any] | None:
+    """The interventions, with their kind if it is given: one for all, or entries NAME=KIND."""
+    from presage.errors import ConfigError
+
+    if not given:
+        return interventions
+    if len(given) == 1 and "=" not in given[0]:
+        return {"targets": interventions, "kind": given[0]}
+    parts = [entry.rpartition("=") for entry in given]
+    if not all(name for name, _, _ in parts) or len({name for name, _, _ in parts}) < len(parts):
+        raise ConfigError(
+            "--intervention-kind takes one kind for all targets, such as soft, or NAME=KIND once for each of some "
+            "targets, such as drug=soft"
+        )
+    return {"targets": interventions, "kind": {name: kind for name, _, kind in parts}}
 
 
 def _print_columns(inputs: Inputs, as_json: bool) -> None:
@@ -169,15 +215,18 @@ def _read_known(path: Path) -> Knowledge:
 
 
 def _print_edges(result: Result, threshold: float, acyclic: bool) -> None:
-    rows, columns = result.adjacency(threshold, acyclic).nonzero()
-    found = sorted(zip(rows, columns, strict=True), key=lambda edge: -result.matrix[edge])
+    edges = result.edges(threshold)
+    position = {name: j for j, name in enumerate(result.names)}
+    sources, targets = (edges[side].map(position).to_numpy(dtype=int) for side in ("source", "target"))
+    found = edges[result.adjacency(threshold, acyclic)[sources, targets] > 0]
     what = "in the most probable acyclic graph" if acyclic else f"above {threshold:g}"
     print(
         f"{len(found)} edge{'s' * (len(found) != 1)} {what} among {len(result.names)} variables (model {result.model})"
     )
-    width = max((len(result.names[i]) for i, _ in found), default=0)
-    for i, j in found:
-        print(f"{result.matrix[i, j]:.3f}  {result.names[i]:<{width}} -> {result.names[j]}")
+    width = max(map(len, found.source), default=0)
+    for edge in found.itertuples():
+        stability = f" ± {edge.stability:.3f}" if "stability" in found else ""
+        print(f"{edge.probability:.3f}{stability}  {edge.source:<{width}} -> {edge.target}")
 
 
 @contextmanager

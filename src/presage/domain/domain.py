@@ -55,6 +55,11 @@ class Domain(Component, ABC):
         import presage.domain.general
         import presage.domain.genes  # noqa: F401 - both register themselves; most callers need neither
 
+    @property
+    def soft_interventions(self) -> bool:
+        """Whether some interventions change the mechanism of their target instead of replacing it."""
+        return False
+
     @abstractmethod
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         """One raw dataset: x [n, d], interventions [n, d] bool, graph [d, d] int8, and optionally names and rows.
@@ -121,6 +126,10 @@ class ScmDomain(Domain):
     mechanisms: tuple[Mechanism, ...] = param(min_length=1)
     noises: tuple[Noise, ...] = param(min_length=1)
     interventions: Interventions = Interventions()
+
+    @property
+    def soft_interventions(self) -> bool:
+        return any(high > 0 for _, high in self.interventions.softness)
 
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         graph = _choose(rng, self.graphs).sample(rng, d)

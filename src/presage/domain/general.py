@@ -146,6 +146,10 @@ class GeneralDomain(Domain):
         if self.effect_rows < 1 or self.max_discrete_parents < 1 or not self.raw_noise_scales:
             raise ConfigError("GeneralDomain.effect_rows and .max_discrete_parents must be at least 1")
 
+    @property
+    def soft_interventions(self) -> bool:
+        return self.interventions.soft > 0
+
     def strata(self) -> dict[str, Domain]:
         """The domain restricted to each stratum, by name."""
         return {name: self.stratum(name, self) for name in _STRATA}

@@ -35,6 +35,10 @@ class GeneDomain(Domain):
     dynamics: Dynamics = _TRAINING
     platforms: tuple[Platform, ...] = param((PLATFORMS["10x-chromium"],), min_length=1)
 
+    @property
+    def soft_interventions(self) -> bool:
+        return self.dynamics.perturbation != "knockout"
+
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         model = self.graphs[int(rng.integers(len(self.graphs)))]
         if isinstance(model, RegulatorySubgraph):

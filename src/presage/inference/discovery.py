@@ -13,6 +13,7 @@ from presage.data.encode import is_nominal
 from presage.errors import ConfigError, DataError
 from presage.inference.hub import DEFAULT_MODEL, load_model, models
 from presage.inference.inputs import Inputs, constant_columns, data_warnings, read_inputs
+from presage.inference.inputs.names import listed
 from presage.inference.knowledge import Knowledge
 from presage.inference.model import Estimate, Model, Prepared
 from presage.inference.moments import Moments
@@ -48,6 +49,8 @@ def discover(
     data: ndarray [n, d], pandas or polars DataFrame, AnnData, `Dataset`, or a path (csv, tsv, xlsx, ods, parquet, npz,
     h5ad); also what `read_inputs` returned, with its interventions, environment and roles.
     interventions: None; 0/1 mask [n, d]; one entry per row (None, a name or a list of names); a column's name; a file.
+    They are hard unless a kind is given: {"targets": any of these, "kind": "soft"}, or a kind for some of the
+    variables, {"targets": ..., "kind": {"drug": "soft"}}. Models trained with hard interventions only refuse soft ones.
     environment: None; one label per row; a column's name: rows measured under conditions whose targets are unknown.
     roles: {"sex": "nominal", ...}: how columns are read where the guess is wrong. A role is one of continuous,
     count, binary, ordinal (or a list of its levels from low to high), nominal, environment, intervention or ignored.
@@ -82,11 +85,12 @@ def discover(
         inputs = data
     else:
         raise ConfigError("interventions, environment, roles, exclude and layer belong to read_inputs for read data")
+    _check_intervention_kind(engine, inputs.soft_targets)
     inputs = inputs.for_model(engine.reads_kinds, counts=engine.kind == "counts")
     kind_warnings = _check_kind(engine, inputs.countlike, counts)
     dataset = inputs.dataset.with_kind(engine.kind)
     warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]
-    names, facts = dataset.names, _facts(dataset)
+    names, facts = dataset.names, _facts(dataset, inputs.soft_targets)
     if isinstance(data, (str, os.PathLike)):
         facts["name"] = os.path.basename(os.fspath(data))
     reference = engine.metadata.get("summaries")
@@ -121,6 +125,15 @@ def discover(
         stability=stability,
         excerpt=excerpt,
     )
+
+
+def _check_intervention_kind(engine: Model, soft: Sequence[str]) -> None:
+    """Refuse soft interventions for models that would read them as hard ones."""
+    if soft and not engine.soft_interventions:
+        raise ConfigError(
+            f"the model {engine.name!r} was not trained with soft interventions ({listed(soft)}); use a model that "
+            "was, such as model='general' (--model general), or let these rows be an environment"
+        )
 
 
 def _check_kind(engine: Model, countlike: bool, counts: bool | None) -> list[str]:
@@ -210,12 +223,13 @@ def _stability(engine: Model, dataset: Dataset, varying: np.ndarray, bootstrap: 
     return stability
 
 
-def _facts(dataset: Dataset) -> dict[str, Any]:
+def _facts(dataset: Dataset, soft_targets: Sequence[str]) -> dict[str, Any]:
     return {
         "rows": dataset.n,
         "variables": dataset.d,
         "interventional_rows": int(dataset.interventions.any(axis=1).sum()),
         "targets": int(dataset.interventions.any(axis=0).sum()),
+        "soft_targets": list(soft_targets),
         "missing_share": float(dataset.missing.mean()),
         "missing_shares": dataset.missing.mean(axis=0).tolist(),
         "kind": dataset.kind,

@@ -84,6 +84,16 @@ class Model:
         return bool(getattr(self.network.config, "column_kinds", False))
 
     @property
+    def soft_interventions(self) -> bool:
+        """Whether the training data had soft interventions; False if the training domain is not known."""
+        from presage.domain.domain import Domain
+
+        try:
+            return Domain.from_json(self.metadata.get("domain")).soft_interventions
+        except ConfigError:
+            return False
+
+    @property
     def device(self) -> torch.device:
         """The device of the network's weights."""
         return next(self.network.parameters()).device

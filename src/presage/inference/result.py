@@ -58,8 +58,8 @@ class Result:
     where undefined.
     data_warnings: sentences about the data. acyclic_model: whether the model was trained on acyclic graphs.
     ood: report of the out-of-distribution check; None if the model has no reference for it.
-    known: background knowledge. data: rows, variables, interventional_rows, targets, missing_share, kind, column_kinds,
-    missing_shares; name of the file and command, where there are any.
+    known: background knowledge. data: rows, variables, interventional_rows, targets, soft_targets (names),
+    missing_share, kind, column_kinds, missing_shares; name of the file and command, where there are any.
     moments: second moments of the table, for total effects; None in results without data.
     stability: [d, d], the standard deviation of each unconstrained probability over resampled rows; None without
     bootstrap.

@@ -136,6 +136,8 @@ def _facts(result: Result, threshold: float) -> list[tuple[str, str]]:
     if data:
         facts.insert(0, ("rows", f"{data['rows']:,}"))
         facts.append(("rows with interventions", f"{data['interventional_rows']:,}"))
+        if data.get("soft_targets"):
+            facts.append(("targets of soft interventions", f"{len(data['soft_targets'])} of {data['targets']}"))
         share = data["missing_share"]
         if share > 0:
             facts.append(("missing cells", "< 0.1%" if share < 0.001 else f"{share:.1%}"))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["HsicTests", "hsic_p_value"]
+__all__ = ["HsicTests"]
 
 KNOTS = 6
 RIDGE = 1e-3
@@ -50,11 +50,6 @@ def _p_value(one: _Kernel, two: _Kernel) -> float:
     if mean <= 0.0 or variance <= 0.0:  # a constant
         return 1.0
     return float(special.gammaincc(mean * mean / variance, statistic * mean / (variance * n)))
-
-
-def hsic_p_value(a: np.ndarray, b: np.ndarray) -> float:
-    """The p-value of independence of two samples [n]; n must be at least 6."""
-    return _p_value(_kernel(a), _kernel(b))
 
 
 class HsicTests:

@@ -59,7 +59,6 @@ class TextColumn:
     numbers: np.ndarray | None = None
     labels: np.ndarray | None = None
     problem: str | None = None
-    is_bool: bool = False
     is_date: bool = False
     levels: tuple[str, ...] | None = None
     ordered: bool = False
@@ -88,7 +87,7 @@ def read_column(column: pd.Series, name: str, *, decimal_comma: bool = False) ->
     if all(issubclass(kind, (bool, np.bool_)) for kind in types):
         numbers = np.full(len(cells), np.nan)
         numbers[present] = cells[present].astype(np.float64)
-        return TextColumn(numbers=numbers, is_bool=True)
+        return TextColumn(numbers=numbers)
     if all(kind.__name__ in ("date", "datetime", "time", "Timestamp", "timedelta", "datetime64") for kind in types):
         return TextColumn(labels=_labels(column), is_date=True)
     if any(issubclass(kind, (complex, np.complexfloating)) for kind in types):

@@ -22,6 +22,7 @@ class Inputs:
 
     dataset: the checked dataset (of kind "real"), with the kinds of its columns.
     levels: labels of the codes of discrete columns. roles: every column of the table with its role and the reason.
+    soft_targets: variables with soft interventions, whose rows are part of the dataset's intervention mask.
     notes: sentences about reading. countlike: whether the columns of numbers look like counts.
     numbers: the numbers that the codes of a column stand for, where they stand for numbers.
     """
@@ -31,6 +32,7 @@ class Inputs:
     roles: tuple[ColumnRole, ...] = ()
     notes: tuple[str, ...] = ()
     countlike: bool = False
+    soft_targets: tuple[str, ...] = ()
     numbers: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
@@ -75,6 +77,7 @@ class Inputs:
                 graph=None if dataset.graph is None else dataset.graph[np.ix_(kept, kept)],
                 annotations=dataset.annotations,
             ),
+            soft_targets=tuple(name for name in self.soft_targets if name in set(names)),
             levels={name: levels for name, levels in self.levels.items() if name in set(names)},
             notes=(*self.notes, *_left_out(dataset.names, dropped, environment)),
             numbers={},

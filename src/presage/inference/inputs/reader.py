@@ -13,6 +13,7 @@ from presage.inference.inputs.cells import cell_sentences
 from presage.inference.inputs.codes import Coded, code_column, code_labels
 from presage.inference.inputs.environments import column_labels, combined, read_environment
 from presage.inference.inputs.inputs import Inputs
+from presage.inference.inputs.intervention_kinds import read_kind, soft_targets
 from presage.inference.inputs.kinds import looks_like_counts
 from presage.inference.inputs.names import clean_name, closest, listed, row_number, unused
 from presage.inference.inputs.roles import (
@@ -54,6 +55,7 @@ def read_inputs(
     """
     if unmeasured_targets not in ("environment", "drop"):
         raise ConfigError(f"unmeasured_targets must be 'environment' or 'drop', not {unmeasured_targets!r}")
+    interventions, intervention_kind = read_kind(interventions)
     table = read_table(data, layer=layer, max_bytes=max_bytes)
     choices = read_choices(table, roles, exclude)
     column = _intervention_column(interventions, table, choices)
@@ -67,6 +69,8 @@ def read_inputs(
     targets = read_targets(interventions if column is None else None, table, names, column)
     read = {name: table.columns[name] for name in names if name in table.columns}
     notes = [*table.notes, *cell_sentences(read), *ignored_sentences(found_roles)]
+    soft, kind_notes = soft_targets(intervention_kind, targets, names)
+    notes += kind_notes
     if targets.mask is not None and not targets.mask.any() and targets.unmeasured is None:
         notes.append("interventions were given, but no row has any")
     if targets.unmeasured is not None:
@@ -102,6 +106,7 @@ def read_inputs(
         levels={name: found.levels for name, found in coded.items() if found.levels is not None},
         roles=tuple(columns.roles.values()),
         notes=(*notes, *_pooled(coded)),
+        soft_targets=soft,
         countlike=looks_like_counts(numbers) if numbers.shape[1] else False,
         numbers={name: found.numbers for name, found in coded.items() if found.numbers is not None},
     )

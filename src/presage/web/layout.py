@@ -41,7 +41,7 @@ def page(
 
     limit: largest upload in bytes.
     """
-    stores = ("upload-event", "answer", "places", "tier-move", "marked", "run-at", "countlike")
+    stores = ("upload-event", "answer", "places", "tier-move", "marked", "run-at", "countlike", "roles")
     return html.Div(
         id="page",
         **data(limit=limit),
@@ -71,7 +71,7 @@ def page(
                 className="columns",
                 children=[
                     html.Aside([_bring(examples, domains, limit), _interventions(), _model(models), _run()]),
-                    html.Main([_preview(), answer()]),
+                    html.Main([_preview(), _columns(), answer()]),
                 ],
             ),
             _card_dialog(),
@@ -103,7 +103,7 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
                 **data(role="data"),
             ),
             html.P(
-                f"csv, tsv, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. One column "
+                f"csv, tsv, xlsx, ods, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. One column "
                 "per variable, one row per observation. Uploads are kept in memory only.",
                 className="soft small",
             ),
@@ -138,7 +138,13 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
             dcc.Tab(simulate, label="Simulate", value="simulate"),
         ],
     )
-    return _step(1, "Data", tabs, error_place("data-error"))
+    summary = html.P(
+        [html.Span(id="column-summary"), html.Button("Columns", id="show-columns", className="plain")],
+        id="column-line",
+        className="small",
+        hidden=True,
+    )
+    return _step(1, "Data", tabs, error_place("data-error"), summary)
 
 
 def _dropdown(key: str, options: Any, value: Any, **more: Any) -> dcc.Dropdown:
@@ -284,4 +290,20 @@ def _preview() -> html.Section:
         ],
         id="preview",
         className="box",
+    )
+
+
+def _columns() -> html.Section:
+    return html.Section(
+        [
+            html.H2("How the columns are read"),
+            html.P(
+                "The roles were guessed from names and values. Change those that are wrong before you run.",
+                className="soft small",
+            ),
+            html.Div(id="columns"),
+        ],
+        id="columns-place",
+        className="box",
+        hidden=True,
     )

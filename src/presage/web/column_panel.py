@@ -37,7 +37,7 @@ def columns_part(columns: Sequence[Column], left_off: int = 0) -> list[Any]:
 
 
 def _row(column: Column) -> html.Tr:
-    options = [html.Option("choose …", value="")] if not column.role else []
+    options: list[Any] = [html.Option("choose …", value="")] if not column.role else []
     groups = (
         ("Variable", [role for role in column.options if role in VARIABLES]),
         ("Other", [role for role in column.options if role not in VARIABLES]),

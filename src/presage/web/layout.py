@@ -103,8 +103,8 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
                 **data(role="data"),
             ),
             html.P(
-                f"csv, tsv, xlsx, ods, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. One column "
-                "per variable, one row per observation. Uploads are kept in memory only.",
+                f"csv, tsv, xlsx, ods, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. "
+                "One column per variable, one row per observation. Uploads are kept in memory only.",
                 className="soft small",
             ),
         ]

@@ -74,6 +74,7 @@ def start_run(
     state = [{"id": "session", "property": "data", "value": session}]
     state += [{"id": name, "property": "value", "value": value} for name, value in values.items()]
     state.append({"id": "roles", "property": "data", "value": roles})
+    state.append({"id": "stability", "property": "value", "value": []})
     response = callback(client, "run-error.children...run.disabled", clicks, state, "run.n_clicks")
     assert response.status_code == 200
     found: str | None = response.json["response"]["run-error"]["children"]

@@ -372,7 +372,7 @@ def test_the_model_for_the_kind_of_values_is_recommended() -> None:
     counts = np.random.default_rng(0).poisson(9.0, size=(50, 3))
     assert Upload("x.csv", table(counts)).preview.countlike
     assert not Upload("x.csv", csv()).preview.countlike
-    assert Offer(name="/models/mine.safetensors", kind="counts").label == "mine: for counts, such as sequencing data"
+    assert Offer(name="/models/mine.safetensors", kind="counts").label == "mine: for counts"
 
 
 # What is shown

@@ -18,6 +18,7 @@ from presage.web.jobs import Job
 from presage.web.layout import data
 from presage.web.sessions import Analysis, Run, Session
 from presage.web.sources import Example, Preview, Simulation, Source, Upload
+from presage.web.worker import RESAMPLES
 
 __all__ = [
     "finish",
@@ -72,7 +73,15 @@ def preview_part(preview: Preview) -> list[Any]:
 
 
 def prepare_run(
-    session: Session, choice: Any, layer: Any, model: Any, counts: Any, roles: Any = None, *, offered: Collection[str]
+    session: Session,
+    choice: Any,
+    layer: Any,
+    model: Any,
+    counts: Any,
+    roles: Any = None,
+    stability: Any = None,
+    *,
+    offered: Collection[str],
 ) -> tuple[dict[str, Any], Run]:
     """Read the data once; returns the task of the worker, which calls `discover`, and the description of the run.
 
@@ -106,6 +115,9 @@ def prepare_run(
     changed.pop(arguments.get("interventions", ""), None)  # the column of interventions has that role
     if changed:
         arguments["roles"] = changed
+    bootstrap = RESAMPLES if stability else 0
+    if bootstrap:
+        arguments["bootstrap"] = bootstrap
     inputs = source.inputs(interventions, layer=layer, roles=changed or None)
     session.count += 1
     run = Run(
@@ -113,12 +125,14 @@ def prepare_run(
         dataset=inputs.dataset,
         source=source,
         arguments=arguments,
-        settings=_settings(session, choice, layer, model, counts, roles),
+        settings=_settings(session, choice, layer, model, counts, roles, stability),
     )
-    return {"inputs": inputs, "model": model, "counts": flag}, run
+    return {"inputs": inputs, "model": model, "counts": flag, "bootstrap": bootstrap}, run
 
 
-def _settings(session: Session, choice: Any, layer: Any, model: Any, counts: Any, roles: Any) -> dict[str, Any]:
+def _settings(
+    session: Session, choice: Any, layer: Any, model: Any, counts: Any, roles: Any, stability: Any
+) -> dict[str, Any]:
     return {
         "interventions": choice,
         "mask": session.mask if choice == "mask" else None,
@@ -126,16 +140,23 @@ def _settings(session: Session, choice: Any, layer: Any, model: Any, counts: Any
         "model": model,
         "counts": counts,
         "roles": roles_from_page(roles),
+        "stability": bool(stability),
     }
 
 
 def settings_changed(
-    session: Session | None, choice: Any, layer: Any, model: Any, counts: Any, roles: Any = None
+    session: Session | None,
+    choice: Any,
+    layer: Any,
+    model: Any,
+    counts: Any,
+    roles: Any = None,
+    stability: Any = None,
 ) -> bool:
     """Whether the page shows a result of the user's that other settings gave."""
     if session is None or session.analysis is None or session.source is None or not session.has_answer:
         return False
-    return session.analysis.settings != _settings(session, choice, layer, model, counts, roles)
+    return session.analysis.settings != _settings(session, choice, layer, model, counts, roles, stability)
 
 
 def finish(job: Job, run: Run) -> Analysis:
@@ -284,13 +305,14 @@ def register(app: Dash, context: Context) -> None:
         Input("model", "value"),
         Input("counts", "value"),
         Input("roles", "data"),
+        Input("stability", "value"),
         Input("mask-name", "children"),
         Input("answer", "data"),
         State("session", "data"),
         prevent_initial_call=True,
     )
     def compare_settings(
-        choice: Any, layer: Any, model: Any, counts: Any, roles: Any, _mask: Any, _answer: Any, key: Any
+        choice: Any, layer: Any, model: Any, counts: Any, roles: Any, stability: Any, _mask: Any, _answer: Any, key: Any
     ) -> bool:
         session = sessions.find(key)
         if session is not None and session.source is not None:  # kept for a page that is loaded again
@@ -298,7 +320,7 @@ def register(app: Dash, context: Context) -> None:
                 session.roles = roles_from_page(roles)
             if "interventions.value" in ctx.triggered_prop_ids and isinstance(choice, str):
                 session.choice = choice
-        return not settings_changed(session, choice, layer, model, counts, roles)
+        return not settings_changed(session, choice, layer, model, counts, roles, stability)
 
     in_browser(
         ClientsideFunction("presage", "roles"),
@@ -352,6 +374,7 @@ def register(app: Dash, context: Context) -> None:
         State("model", "value"),
         State("counts", "value"),
         State("roles", "data"),
+        State("stability", "value"),
         prevent_initial_call=True,
         running=[(Output("run", "children"), "Reading the table …", "Run")],
     )

@@ -11,6 +11,7 @@ from dash import dcc, html
 import presage
 from presage.web.result_layout import answer
 from presage.web.sources import MAX_VARIABLES
+from presage.web.worker import RESAMPLES
 
 __all__ = ["Offer", "data", "error_place", "page"]
 
@@ -26,7 +27,10 @@ class Offer:
     @property
     def purpose(self) -> str:
         """What the model is for."""
-        return "for counts, such as sequencing data" if self.kind == "counts" else "for real-valued tables"
+        stated = self.about.partition(";")[0]
+        if stated.startswith("for ") and len(stated) <= 60:
+            return stated
+        return "for counts" if self.kind == "counts" else "for real-valued tables"
 
     @property
     def label(self) -> str:
@@ -236,6 +240,14 @@ def _model(models: Sequence[Offer]) -> html.Section:
                 ),
             ],
             className="row",
+        ),
+        dcc.Checklist(
+            id="stability",
+            options=[{"value": "on", "label": f"Stability over {RESAMPLES} resamples of the rows (slower)"}],
+            value=[],
+            className="switches small",
+            persistence=True,
+            persistence_type="session",
         ),
         error_place("card-error"),
     )

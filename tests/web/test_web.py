@@ -16,6 +16,7 @@ pytest.importorskip("dash_cytoscape", reason="the page needs the extra web")
 
 import presage
 from models_for_tests import save_tiny
+from page_for_tests import Here, Nobody, callback, key, start_run
 from presage.errors import ConfigError, DataError
 from presage.inference.inputs import read_inputs
 from presage.inference.knowledge import Knowledge
@@ -59,26 +60,8 @@ def table(values: np.ndarray) -> bytes:
     return pd.DataFrame(values, columns=names).to_csv(index=False).encode()
 
 
-class Nobody(Runner):
-    """Runs nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(places=0)
-
-
-class Here(Reader):
-    """Reads in this process: quick, for tests of everything else."""
-
-    def call(self, name, function, *args):
-        return function(*args)
-
-
 def shared(limit: int = 1 << 20, models: tuple[Offer, ...] = ()) -> Context:
     return Context(sessions=Sessions(), runner=Nobody(), reader=Here(), models=models, limit=limit)
-
-
-def key(number: int) -> str:
-    return f"session-of-a-page-{number:010d}"
 
 
 # Sources
@@ -89,7 +72,7 @@ def test_an_upload_is_shown_checked_and_not_left_on_the_disk(tmp_path, monkeypat
     upload = Upload("C:\\data\\cells.csv", csv())
     assert upload.preview.title == "cells.csv"
     assert upload.preview.guess == "target"
-    assert upload.preview.columns == ["target", "a", "b", "c"]
+    assert upload.preview.columns == ["a", "b", "c", "target"]
     dataset = upload.inputs("target").dataset
     assert dataset.names == ("a", "b", "c")
     assert dataset.interventions[:, 0].sum() == 20
@@ -389,7 +372,7 @@ def test_the_model_for_the_kind_of_values_is_recommended() -> None:
     counts = np.random.default_rng(0).poisson(9.0, size=(50, 3))
     assert Upload("x.csv", table(counts)).preview.countlike
     assert not Upload("x.csv", csv()).preview.countlike
-    assert Offer(name="/models/mine.safetensors", kind="counts").label == "mine: for counts, such as sequencing data"
+    assert Offer(name="/models/mine.safetensors", kind="counts").label == "mine: for counts"
 
 
 # What is shown
@@ -628,26 +611,12 @@ def client(model):
     return app.server.test_client()
 
 
-def callback(client, output: str, inputs: list[dict], state: list[dict], changed: str):
-    """Call a callback as the browser does."""
-    found = next(
-        c for c in client.get("/_dash-dependencies", base_url="http://localhost").json if output in c["output"]
-    )
-    body = {"output": found["output"], "inputs": inputs, "state": state, "changedPropIds": [changed]}
-    outputs = [
-        {"id": part.rpartition(".")[0], "property": part.rpartition(".")[2].partition("@")[0]}
-        for part in found["output"].strip(".").split("...")
-    ]
-    body["outputs"] = outputs if found["output"].startswith("..") else outputs[0]
-    return client.post("/_dash-update-component", base_url="http://localhost", json=body)
-
-
 def test_the_page_names_no_other_host(client) -> None:
     text = client.get("/", base_url="http://localhost").text
     assert '<script src="/' in text
     assert 'src="http' not in text
     assert 'href="http' not in text
-    for name in ("style.css", "page.js", "answer.js"):
+    for name in ("style.css", "page.js", "answer.js", "column_roles.js"):
         with client.get(f"/assets/{name}", base_url="http://localhost") as asset:
             assert "http" not in asset.text.replace("XMLHttpRequest", "")
 
@@ -716,12 +685,9 @@ def test_odd_values_of_callbacks_give_a_sentence(client, odd) -> None:
     assert response.status_code in (200, 204)
     assert "Traceback" not in response.text
 
-    starts = [{"id": name, "property": "n_clicks", "value": 1} for name in ("run", "run-again")]
-    settings = [{"id": "session", "property": "data", "value": key(1)}]
-    settings += [{"id": n, "property": "value", "value": odd} for n in ("interventions", "layer", "model", "counts")]
-    response = callback(client, "run-error.children...run.disabled", starts, settings, "run.n_clicks")
-    assert response.status_code == 200
-    assert response.json["response"]["run-error"]["children"].endswith(".")
+    found = start_run(client, key(1), odd, odd, odd, layer=odd, counts=odd)
+    assert found is not None
+    assert found.endswith(".")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"output": 3}', b'{"output": "x.y", "inputs": 7}'])

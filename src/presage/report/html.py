@@ -14,6 +14,7 @@ import presage
 from presage.inference.knowledge import Knowledge
 from presage.ood.summaries import LABELS
 from presage.report.plots import figure_bytes, graph_figure, heat_map_figure, scatter_figure
+from presage.report.suggestions import suggested_experiments
 from presage.report.text import sentence
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ _SHOWN = 40
 _SCATTERED = 6
 _MANY = 40
 """With more variables than this, heat map and graph are pictures of their own."""
+
+
+_SAMPLED = 30
+"""With more variables than this, sampling graphs for suggestions of experiments takes too long for a report."""
 
 
 def report_html(
@@ -65,6 +70,7 @@ def report_html(
         "scatter": _scatter(result, dataset or result.excerpt, threshold),
         "confounded": result.confounded_pairs()[:_SHOWN],
         "estimates_hidden_causes": result.hidden_causes is not None,
+        "experiments": [] if len(result.names) > _SAMPLED else suggested_experiments(result, dataset or result.excerpt),
         "columns": _columns(result),
         "left_out": [(result.names[i], result.names[j]) for i, j in np.argwhere(above > acyclic)],
         "exact": result.is_exact(threshold),

@@ -131,7 +131,7 @@ def _add_upload(app: Dash, context: Context) -> None:
         try:
             session = context.sessions.open(request.args.get("session"))
             if (request.content_length or 0) > context.limit:
-                session.source = None
+                session.replace_source(None)
                 raise ConfigError(f"the file {name!r} is larger than the limit of {context.limit >> 20} MB")
             data_callbacks.store_upload(session, request.args.get("role", "data"), name, request.get_data(), context)
         except PresageError as error:

@@ -11,11 +11,14 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 from presage.errors import ConfigError, DataError, PresageError
 from presage.inference.hub import DEFAULT_MODEL, load_model
 from presage.report.text import sentence
+from presage.web.column_guess import roles_from_page
+from presage.web.column_panel import columns_part
 from presage.web.context import Context
 from presage.web.jobs import Job
 from presage.web.layout import data
 from presage.web.sessions import Analysis, Run, Session
 from presage.web.sources import Example, Preview, Simulation, Source, Upload
+from presage.web.worker import RESAMPLES
 
 __all__ = [
     "finish",
@@ -35,7 +38,7 @@ def store_upload(session: Session, role: str, name: str, content: bytes, context
     After a refused file the session has no data: an answer about the file before it would mislead.
     """
     if role != "mask":
-        session.source, session.mask = None, None
+        session.replace_source(None)
     if len(content) > context.limit:
         raise DataError(f"the file {name!r} is larger than the limit of {context.limit // 2**20} MB")
     if not content:
@@ -70,7 +73,15 @@ def preview_part(preview: Preview) -> list[Any]:
 
 
 def prepare_run(
-    session: Session, choice: Any, layer: Any, model: Any, counts: Any, *, offered: Collection[str]
+    session: Session,
+    choice: Any,
+    layer: Any,
+    model: Any,
+    counts: Any,
+    roles: Any = None,
+    stability: Any = None,
+    *,
+    offered: Collection[str],
 ) -> tuple[dict[str, Any], Run]:
     """Read the data once; returns the task of the worker, which calls `discover`, and the description of the run.
 
@@ -100,28 +111,52 @@ def prepare_run(
     flag = {"counts": True, "real": False}.get(counts) if isinstance(counts, str) else None
     if flag is not None:
         arguments["counts"] = flag
-    inputs = source.inputs(interventions, layer=layer)
+    changed = roles_from_page(roles)
+    changed.pop(arguments.get("interventions", ""), None)  # the column of interventions has that role
+    if changed:
+        arguments["roles"] = changed
+    bootstrap = RESAMPLES if stability else 0
+    if bootstrap:
+        arguments["bootstrap"] = bootstrap
+    inputs = source.inputs(interventions, layer=layer, roles=changed or None)
     session.count += 1
     run = Run(
         number=session.count,
         dataset=inputs.dataset,
         source=source,
         arguments=arguments,
-        settings=_settings(session, choice, layer, model, counts),
+        settings=_settings(session, choice, layer, model, counts, roles, stability),
     )
-    return {"inputs": inputs, "model": model, "counts": flag}, run
+    return {"inputs": inputs, "model": model, "counts": flag, "bootstrap": bootstrap}, run
 
 
-def _settings(session: Session, choice: Any, layer: Any, model: Any, counts: Any) -> dict[str, Any]:
-    mask = session.mask if choice == "mask" else None
-    return {"interventions": choice, "mask": mask, "layer": layer or None, "model": model, "counts": counts}
+def _settings(
+    session: Session, choice: Any, layer: Any, model: Any, counts: Any, roles: Any, stability: Any
+) -> dict[str, Any]:
+    return {
+        "interventions": choice,
+        "mask": session.mask if choice == "mask" else None,
+        "layer": layer or None,
+        "model": model,
+        "counts": counts,
+        "roles": roles_from_page(roles),
+        "stability": bool(stability),
+    }
 
 
-def settings_changed(session: Session | None, choice: Any, layer: Any, model: Any, counts: Any) -> bool:
+def settings_changed(
+    session: Session | None,
+    choice: Any,
+    layer: Any,
+    model: Any,
+    counts: Any,
+    roles: Any = None,
+    stability: Any = None,
+) -> bool:
     """Whether the page shows a result of the user's that other settings gave."""
     if session is None or session.analysis is None or session.source is None or not session.has_answer:
         return False
-    return session.analysis.settings != _settings(session, choice, layer, model, counts)
+    return session.analysis.settings != _settings(session, choice, layer, model, counts, roles, stability)
 
 
 def finish(job: Job, run: Run) -> Analysis:
@@ -149,6 +184,10 @@ def _simulation(domain: Any, d: Any, n: Any, share: Any, seed: Any) -> Simulatio
 _DATA_OUTPUTS = {
     "result_hidden": Output("result", "hidden", allow_duplicate=True),  # the result of other data would mislead
     "preview": Output("preview", "children"),
+    "columns": Output("columns", "children"),
+    "columns_hidden": Output("columns-place", "hidden"),
+    "column_line_hidden": Output("column-line", "hidden"),
+    "roles": Output("roles", "data"),
     "options": Output("interventions", "options"),
     "choice": Output("interventions", "value"),
     "layer_hidden": Output("layer-place", "hidden"),
@@ -174,6 +213,10 @@ def _show_source(source: Source) -> dict[str, Any]:
     options, value = intervention_choices(preview)
     return _data_outputs(
         preview=preview_part(preview),
+        columns=columns_part(preview.roles, preview.unlisted_columns),
+        columns_hidden=not preview.roles,
+        column_line_hidden=not preview.roles,
+        roles={},
         options=options,
         choice=value,
         layer_hidden=not preview.layers,
@@ -190,7 +233,17 @@ def _show_source(source: Source) -> dict[str, Any]:
 def _refuse(error: str) -> dict[str, Any]:
     """After a refused file: no preview, no result, nothing to run."""
     preview = [html.H1("No data"), html.P("The file was refused. Choose another one on the left.", className="soft")]
-    return _data_outputs(result_hidden=True, preview=preview, run_disabled=True, countlike=None, error=sentence(error))
+    return _data_outputs(
+        result_hidden=True,
+        preview=preview,
+        columns=[],
+        columns_hidden=True,
+        column_line_hidden=True,
+        roles={},
+        run_disabled=True,
+        countlike=None,
+        error=sentence(error),
+    )
 
 
 def register(app: Dash, context: Context) -> None:
@@ -230,11 +283,11 @@ def register(app: Dash, context: Context) -> None:
                     text = f"{session.mask.name}: {session.mask.preview.facts}"
                     return _data_outputs(mask=text, mask_error=None)
                 if event.get("error"):
-                    session.source = None
+                    session.replace_source(None)
                     return _refuse(str(event["error"]))
             else:
-                session.source, session.mask = None, None
-                session.source = Example(str(example)) if by == "use-example" else _simulation(*simulation)
+                session.replace_source(None)
+                session.replace_source(Example(str(example)) if by == "use-example" else _simulation(*simulation))
             if session.source is None:
                 return _data_outputs()
             return _show_source(session.source) | {"result_hidden": True}
@@ -251,13 +304,32 @@ def register(app: Dash, context: Context) -> None:
         Input("layer", "value"),
         Input("model", "value"),
         Input("counts", "value"),
+        Input("roles", "data"),
+        Input("stability", "value"),
         Input("mask-name", "children"),
         Input("answer", "data"),
         State("session", "data"),
         prevent_initial_call=True,
     )
-    def compare_settings(choice: Any, layer: Any, model: Any, counts: Any, _mask: Any, _answer: Any, key: Any) -> bool:
-        return not settings_changed(sessions.find(key), choice, layer, model, counts)
+    def compare_settings(
+        choice: Any, layer: Any, model: Any, counts: Any, roles: Any, stability: Any, _mask: Any, _answer: Any, key: Any
+    ) -> bool:
+        session = sessions.find(key)
+        if session is not None and session.source is not None:  # kept for a page that is loaded again
+            if "roles.data" in ctx.triggered_prop_ids:
+                session.roles = roles_from_page(roles)
+            if "interventions.value" in ctx.triggered_prop_ids and isinstance(choice, str):
+                session.choice = choice
+        return not settings_changed(session, choice, layer, model, counts, roles, stability)
+
+    in_browser(
+        ClientsideFunction("presage", "roles"),
+        Output("marked", "data", allow_duplicate=True),
+        Input("roles", "data"),
+        Input("columns", "children"),
+        Input("interventions", "value"),
+        prevent_initial_call=True,
+    )
 
     @app.callback(Output("model-about", "children"), Input("model", "value"), Input("countlike", "data"))
     def describe_model(model: Any, countlike: Any) -> list[Any]:
@@ -301,15 +373,17 @@ def register(app: Dash, context: Context) -> None:
         State("layer", "value"),
         State("model", "value"),
         State("counts", "value"),
+        State("roles", "data"),
+        State("stability", "value"),
         prevent_initial_call=True,
         running=[(Output("run", "children"), "Reading the table …", "Run")],
     )
-    def start(_clicks: Any, _again: Any, key: Any, choice: Any, layer: Any, model: Any, counts: Any) -> tuple[Any, ...]:
+    def start(_clicks: Any, _again: Any, key: Any, *settings: Any) -> tuple[Any, ...]:
         try:
             session = sessions.get(key)
             if session.job is not None:
                 session.job.cancel()
-            task, run = prepare_run(session, choice, layer, model, counts, offered=context.offered)
+            task, run = prepare_run(session, *settings, offered=context.offered)
         except PresageError as error:
             return True, True, sentence(str(error)), False, "", {"width": "0%"}
         session.job = context.runner.submit(task)
@@ -370,11 +444,12 @@ def _restore(context: Context, key: Any) -> dict[str, Any]:
         return _data_outputs(tick=not isinstance(example, Job)) | (
             {} if isinstance(example, Job) else {"answer": {"example": True}}
         )
-    shown = _show_source(session.source)
+    shown = _show_source(session.source) | {"roles": session.roles}
+    if session.choice is not None:
+        shown["choice"] = session.choice
     running = session.job is not None and not session.job.over
     if session.analysis is not None and session.analysis.source is session.source:
-        settings = session.analysis.settings
-        shown |= {"choice": settings["interventions"], "layer": settings["layer"]}
+        shown["layer"] = session.analysis.settings["layer"]
         shown["answer"] = {"number": session.analysis.number, "again": time.time()}
     if session.mask is not None:
         shown["mask"] = f"{session.mask.name}: {session.mask.preview.facts}"

@@ -11,6 +11,7 @@ from dash import dcc, html
 import presage
 from presage.web.result_layout import answer
 from presage.web.sources import MAX_VARIABLES
+from presage.web.worker import RESAMPLES
 
 __all__ = ["Offer", "data", "error_place", "page"]
 
@@ -26,7 +27,10 @@ class Offer:
     @property
     def purpose(self) -> str:
         """What the model is for."""
-        return "for counts, such as sequencing data" if self.kind == "counts" else "for real-valued tables"
+        stated = self.about.partition(";")[0]
+        if stated.startswith("for ") and len(stated) <= 60:
+            return stated
+        return "for counts" if self.kind == "counts" else "for real-valued tables"
 
     @property
     def label(self) -> str:
@@ -41,7 +45,7 @@ def page(
 
     limit: largest upload in bytes.
     """
-    stores = ("upload-event", "answer", "places", "tier-move", "marked", "run-at", "countlike")
+    stores = ("upload-event", "answer", "places", "tier-move", "marked", "run-at", "countlike", "roles")
     return html.Div(
         id="page",
         **data(limit=limit),
@@ -71,7 +75,7 @@ def page(
                 className="columns",
                 children=[
                     html.Aside([_bring(examples, domains, limit), _interventions(), _model(models), _run()]),
-                    html.Main([_preview(), answer()]),
+                    html.Main([_preview(), _columns(), answer()]),
                 ],
             ),
             _card_dialog(),
@@ -103,8 +107,8 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
                 **data(role="data"),
             ),
             html.P(
-                f"csv, tsv, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. One column "
-                "per variable, one row per observation. Uploads are kept in memory only.",
+                f"csv, tsv, xlsx, ods, parquet, npz or h5ad; up to {limit // 2**20} MB and {MAX_VARIABLES} variables. "
+                "One column per variable, one row per observation. Uploads are kept in memory only.",
                 className="soft small",
             ),
         ]
@@ -138,7 +142,13 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
             dcc.Tab(simulate, label="Simulate", value="simulate"),
         ],
     )
-    return _step(1, "Data", tabs, error_place("data-error"))
+    summary = html.P(
+        [html.Span(id="column-summary"), html.Button("Columns", id="show-columns", className="plain")],
+        id="column-line",
+        className="small",
+        hidden=True,
+    )
+    return _step(1, "Data", tabs, error_place("data-error"), summary)
 
 
 def _dropdown(key: str, options: Any, value: Any, **more: Any) -> dcc.Dropdown:
@@ -231,6 +241,14 @@ def _model(models: Sequence[Offer]) -> html.Section:
             ],
             className="row",
         ),
+        dcc.Checklist(
+            id="stability",
+            options=[{"value": "on", "label": f"Stability over {RESAMPLES} resamples of the rows (slower)"}],
+            value=[],
+            className="switches small",
+            persistence=True,
+            persistence_type="session",
+        ),
         error_place("card-error"),
     )
 
@@ -284,4 +302,20 @@ def _preview() -> html.Section:
         ],
         id="preview",
         className="box",
+    )
+
+
+def _columns() -> html.Section:
+    return html.Section(
+        [
+            html.H2("How the columns are read"),
+            html.P(
+                "The roles were guessed from names and values. Change those that are wrong before you run.",
+                className="soft small",
+            ),
+            html.Div(id="columns"),
+        ],
+        id="columns-place",
+        className="box",
+        hidden=True,
     )

@@ -11,7 +11,7 @@ from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
 from presage.web.layout import data
 from presage.web.result_layout import HINT
-from presage.web.table import signed
+from presage.web.table import edge_stability, signed
 from presage.web.view import uncertain
 
 __all__ = ["edge_part", "nothing_part", "variable_part"]
@@ -49,6 +49,9 @@ def edge_part(result: Result, before: Result, i: int, j: int) -> list[Any]:
                 className="small",
             )
         )
+    spread = edge_stability(result, i, j)
+    if spread is not None:
+        parts.append(html.P(f"Over resampled rows, the probability varies by ± {spread:.2f}.", className="soft small"))
     if result.matrix[i, j] != before.matrix[i, j]:
         parts.append(html.P(f"{before.matrix[i, j]:.2f} without the background knowledge.", className="soft small"))
     return parts

@@ -20,6 +20,7 @@ from presage.web.view import MANY, MAX_DRAWN, View, scores
 __all__ = [
     "answer_head",
     "count_text",
+    "experiments_part",
     "knowledge_part",
     "legend_part",
     "scores_part",
@@ -194,6 +195,20 @@ def scores_part(result: Result, analysis: Analysis, limit: float) -> Any:
         for name, value, meaning in scores(result, analysis.dataset.graph, limit)
     ]
     return html.Table(html.Tbody(rows), className="scores")
+
+
+def experiments_part(result: Result, found: list[tuple[str, str]]) -> Any:
+    """Variables to intervene on next, each with its reason; a click shows the variable."""
+    if not found:
+        return html.P("No intervention is left that would tell more about the graph.", className="soft")
+    place = {name: j for j, name in enumerate(result.names)}
+    return html.Ol(
+        [
+            html.Li([html.Button(name, className="plain", **data(variable=place[name])), html.P(reason)])
+            for name, reason in found
+        ],
+        className="experiments",
+    )
 
 
 def knowledge_part(known: Knowledge | None) -> list[Any]:

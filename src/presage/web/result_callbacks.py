@@ -8,6 +8,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 
 from presage.errors import ConfigError, PresageError
 from presage.inference.knowledge import Knowledge
+from presage.report.suggestions import suggested_experiments
 from presage.report.text import sentence
 from presage.web.context import Context
 from presage.web.exports import KINDS, file_content, python_code
@@ -16,6 +17,7 @@ from presage.web.panel import edge_part, nothing_part, variable_part
 from presage.web.parts import (
     answer_head,
     count_text,
+    experiments_part,
     knowledge_part,
     legend_part,
     scores_part,
@@ -269,8 +271,8 @@ def register(app: Dash, context: Context) -> None:
         rows = edge_rows(result, graph, search=search or "", sort=sort, within=within)
         total = int(graph.sum())
         text = f"{total}" if len(rows) == total else f"{len(rows)} of {total}"
-        table = edge_table(rows, sort, effects=result.effect is not None, hidden=result.hidden_causes is not None)
-        return table, text
+        estimates = {"effect": result.effect, "hidden": result.hidden_causes, "stability": result.stability}
+        return edge_table(rows, sort, left_out=[key for key, found in estimates.items() if found is None]), text
 
     @app.callback(
         Output("chosen-title", "children"),
@@ -314,6 +316,25 @@ def register(app: Dash, context: Context) -> None:
         text = edge_part(result, analysis.result, i, j)
         figure = pair_figure(analysis.dataset, i, j, theme)
         return f"{edge[0]} → {edge[1]}", text, False, True, False, figure, *marks, "", "box details open"
+
+    @app.callback(
+        Output("experiments", "children"),
+        Input("suggest", "n_clicks"),
+        Input("answer", "data"),
+        Input("knowledge", "data"),
+        State("session", "data"),
+        prevent_initial_call=True,
+        running=[
+            (Output("suggest", "disabled"), True, False),
+            (Output("suggest", "children"), "Sampling graphs …", "Suggest experiments"),
+        ],
+    )
+    def suggest(_clicks: Any, answer: Any, known: Any, key: Any) -> Any:
+        if ctx.triggered_id != "suggest" or not answer:
+            return None  # suggestions for another result would mislead
+        analysis = context.analysis(key, answer)
+        result = analysis.result.with_knowledge(_knowledge(known))
+        return experiments_part(result, suggested_experiments(result, analysis.dataset))
 
     @app.callback(
         Output("download", "data"),

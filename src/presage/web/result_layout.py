@@ -233,6 +233,23 @@ def _last_row() -> html.Div:
             ),
             html.Section(
                 [
+                    html.Div(
+                        [
+                            html.H2("What to measure next"),
+                            html.Button("Suggest experiments", id="suggest", className="quiet"),
+                        ],
+                        className="row",
+                    ),
+                    html.P(
+                        "The interventions that would tell most about the graph; those you have made are left out.",
+                        className="soft small",
+                    ),
+                    html.Div(id="experiments"),
+                ],
+                className="box",
+            ),
+            html.Section(
+                [
                     html.H2("Downloads"),
                     html.Div(
                         [html.Button(kind, id={"type": "take", "kind": kind}) for kind in KINDS],

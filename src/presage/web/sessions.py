@@ -32,7 +32,7 @@ class Run:
     arguments: dict[str, Any] = field(default_factory=dict)
     """The keyword arguments of `discover` that differ from their defaults."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """The choices on the page: interventions, mask, layer, model, counts."""
+    """The choices on the page: interventions, mask, layer, model, counts, roles."""
     started: float = field(default_factory=time.time)
     is_example: bool = False
     """Whether it is the answer that an empty page shows."""
@@ -55,12 +55,20 @@ class Session:
     used: float
     source: Source | None = None
     mask: Upload | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+    """Roles of columns that differ from the guess."""
+    choice: str | None = None
+    """The choice of interventions, once the page has one for this source."""
     job: Job | None = None
     analysis: Analysis | None = None
     """The last run that is done."""
     knowledge: dict[str, Any] = field(default_factory=dict)
     """Background knowledge as JSON, for a page that is loaded again."""
     count: int = 0
+
+    def replace_source(self, source: Source | None) -> None:
+        """Use other data, or none; the choices that belonged to the former go."""
+        self.source, self.mask, self.roles, self.choice = source, None, {}, None
 
     @property
     def has_answer(self) -> bool:

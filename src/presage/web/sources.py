@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from presage.data.examples import load_example
 from presage.domain.catalog import simulate
 from presage.errors import ConfigError, DataError, PresageError
-from presage.inference.inputs import Inputs, Table, looks_like_counts, read_inputs, read_table
+from presage.inference.inputs import Inputs, Table, as_written, looks_like_counts, read_inputs, read_table
 from presage.types import Dataset
+from presage.web.column_guess import Column, columns_of, intervention_column
 from presage.web.reading import Reader
 
 __all__ = ["MAX_VARIABLES", "Example", "Preview", "Simulation", "Source", "Upload"]
@@ -43,6 +42,10 @@ class Preview:
     layers: list[str] = field(default_factory=list)
     countlike: bool = False
     """Whether all values look like counts."""
+    roles: list[Column] = field(default_factory=list)
+    """The columns of an upload with their guessed roles."""
+    unlisted_columns: int = 0
+    """Columns of numbers that `roles` leaves off."""
 
 
 class Source(ABC):
@@ -51,7 +54,9 @@ class Source(ABC):
     preview: Preview
 
     @abstractmethod
-    def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
+    def inputs(
+        self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
+    ) -> Inputs:
         """Read the data for `discover`; raises `DataError` with one sentence if it cannot be used."""
 
     @abstractmethod
@@ -83,10 +88,12 @@ class Upload(Source):
         """A Python expression for the data."""
         return repr(self.name)
 
-    def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
+    def inputs(
+        self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
+    ) -> Inputs:
         """Read the file; `interventions` is a column's name, another `Upload` with a mask, or None."""
         mask = (interventions.name, interventions.content) if isinstance(interventions, Upload) else interventions
-        found: Inputs = self._read(_read, self.name, self.content, mask, layer)
+        found: Inputs = self._read(_read, self.name, self.content, mask, layer, roles)
         _check_size(found.dataset.d)
         return found
 
@@ -111,7 +118,7 @@ def _file_name(name: str) -> str:
     return last
 
 
-def _read(name: str, content: bytes, interventions: Any, layer: str | None) -> Inputs:
+def _read(name: str, content: bytes, interventions: Any, layer: str | None, roles: dict[str, str] | None) -> Inputs:
     """Read an upload; runs in the process of the reader. interventions: a column's name, (name, content) or None."""
     with _Folder() as folder:
         path = folder.put(name, content)
@@ -119,7 +126,7 @@ def _read(name: str, content: bytes, interventions: Any, layer: str | None) -> I
         if isinstance(interventions, tuple):
             mask, mask_content = interventions
             given = folder.put(mask, mask_content, "mask-" if mask == name else "")
-        return read_inputs(path, given, layer=layer)
+        return read_inputs(path, given, layer=layer, roles=roles)
 
 
 def _read_mask(dataset: Dataset, name: str, content: bytes) -> Inputs:
@@ -135,10 +142,11 @@ def _look(name: str, content: bytes) -> Preview:
         table = read_table(path)
         layers = _layers(path)
     n, d = table.values.shape
-    columns = [*table.text, *table.names][:_SHOWN_COLUMNS]
+    columns = table.order[:_SHOWN_COLUMNS]
     cells = [[_cell(table, name, row) for name in columns] for row in range(min(n, _SHOWN_ROWS))]
     labels = [name for name in table.labels if name not in table.text]
-    choices = [*table.text, *labels, *table.names[:200]]
+    choices = [*table.text, *labels, *table.names[:MAX_VARIABLES]]
+    roles = columns_of(table)
     return Preview(
         title=name,
         facts=f"{n:,} rows, {d:,} columns of numbers" + (f", {len(table.text)} of text" if table.text else ""),
@@ -146,10 +154,12 @@ def _look(name: str, content: bytes) -> Preview:
         rows=cells,
         more_columns=len(table.text) + len(table.names) - len(columns),
         intervention_columns=choices,
-        guess=_guess(table),
+        guess=intervention_column(table),
         has_mask=table.interventions is not None,
         layers=layers,
         countlike=bool(table.values.size) and looks_like_counts(table.values),
+        roles=roles,
+        unlisted_columns=len(dict.fromkeys([*table.order, *table.labels])) - len(roles),
     )
 
 
@@ -161,8 +171,10 @@ class _Known(Source):
     def dataset(self) -> Dataset:
         """The dataset."""
 
-    def inputs(self, interventions: Any = None, *, layer: str | None = None) -> Inputs:
-        """Read the dataset; it has its own interventions unless a mask is given."""
+    def inputs(
+        self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
+    ) -> Inputs:
+        """Read the dataset; it has its own interventions, unless a mask is given, and its own kinds of columns."""
         if isinstance(interventions, Upload):
             return interventions.as_mask_of(self.dataset())
         return read_inputs(self.dataset())
@@ -176,7 +188,7 @@ class _Known(Source):
             facts=f"{dataset.n:,} rows, {interventional:,} of them interventional; {dataset.d} variables, "
             f"{'counts' if dataset.kind == 'counts' else 'real values'}, {edges} true edges",
             columns=columns,
-            rows=[[_number(v) for v in dataset.x[row, : len(columns)]] for row in range(min(dataset.n, _SHOWN_ROWS))],
+            rows=[[f"{v:.4g}" for v in dataset.x[row, : len(columns)]] for row in range(min(dataset.n, _SHOWN_ROWS))],
             more_columns=dataset.d - len(columns),
             has_mask=interventional > 0,
             countlike=dataset.kind == "counts",
@@ -273,28 +285,13 @@ def _check_size(d: int) -> None:
     if d > MAX_VARIABLES:
         raise DataError(
             f"the table has {d:,} variables, but this page shows at most {MAX_VARIABLES}: keep the columns of "
-            "interest (for genes, the most variable ones), or use `presage discover`, which has no such limit"
+            "interest (for genes, the most variable ones), set the role of others to ignored, or use "
+            "`presage discover`, which has no such limit"
         )
-
-
-def _guess(table: Table) -> str | None:
-    """A column whose entries include names of variables, or whose name suggests interventions."""
-    names = set(table.names)
-    for name, entries in table.labels.items():
-        seen = {str(entry) for entry in entries[:5000] if entry is not None}
-        if seen & names:
-            return name
-    words = ("intervention", "target", "perturbation", "knockout", "guide")
-    return next((name for name in table.labels if any(word in name.lower() for word in words)), None)
 
 
 def _cell(table: Table, name: str, row: int) -> str:
     if name in table.labels and name not in table.names:
         value = table.labels[name][row]
         return "" if value is None or value != value else str(value)
-    return _number(table.values[row, table.names.index(name)])
-
-
-def _number(value: Any) -> str:
-    value = float(value)
-    return "" if np.isnan(value) else f"{value:.4g}"
+    return as_written(table.values[row, table.names.index(name)])

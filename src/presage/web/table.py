@@ -13,7 +13,7 @@ from presage.inference.result import Result
 from presage.web.layout import data
 from presage.web.result_layout import aria
 
-__all__ = ["MAX_ROWS", "EdgeRow", "edge_rows", "edge_table", "signed"]
+__all__ = ["MAX_ROWS", "EdgeRow", "edge_rows", "edge_stability", "edge_table", "signed"]
 
 MAX_ROWS = 300
 
@@ -29,6 +29,7 @@ class EdgeRow:
     probability: float
     effect: float | None = None
     hidden: float | None = None
+    stability: float | None = None
 
 
 _COLUMNS = {
@@ -37,6 +38,7 @@ _COLUMNS = {
     "probability": ("probability", "Probability that the cause acts on the effect directly"),
     "effect": ("effect", "Change of the effect, in standard deviations, when the cause rises by one"),
     "hidden": ("hidden cause", "Probability that an unmeasured variable causes both"),
+    "stability": ("stability", "Standard deviation of the probability over resampled rows; small is stable"),
 }
 
 
@@ -56,6 +58,7 @@ def edge_rows(
             probability=float(result.matrix[i, j]),
             effect=_finite(result.effect, i, j),
             hidden=_finite(result.hidden_causes, i, j),
+            stability=edge_stability(result, i, j),
         )
         for i, j in np.argwhere(graph != 0)
         if within is None or (i in within and j in within)
@@ -70,6 +73,11 @@ def edge_rows(
     else:
         rows.sort(key=lambda row: _size(getattr(row, by), down), reverse=down)
     return rows
+
+
+def edge_stability(result: Result, i: int, j: int) -> float | None:
+    """Standard deviation over resampled rows; None if unknown or if background knowledge changed the probability."""
+    return _finite(result.stability, i, j) if result.matrix[i, j] == result.unconstrained[i, j] else None
 
 
 def _finite(values: np.ndarray | None, i: int, j: int) -> float | None:
@@ -98,12 +106,15 @@ def signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def edge_table(rows: list[EdgeRow], sort: Any, *, effects: bool, hidden: bool) -> Any:
-    """The table as HTML; the script of the page listens to clicks and keys on lines and headings."""
+def edge_table(rows: list[EdgeRow], sort: Any, *, left_out: Collection[str] = ()) -> Any:
+    """The table as HTML; the script of the page listens to clicks and keys on lines and headings.
+
+    left_out: columns that the model does not predict.
+    """
     if not rows:
         return html.P("No edges to list: lower the threshold, or clear the search.", className="soft")
     sort = sort if isinstance(sort, dict) else {}
-    shown = [key for key in _COLUMNS if (key != "effect" or effects) and (key != "hidden" or hidden)]
+    shown = [key for key in _COLUMNS if key not in left_out]
     heads = []
     for key in shown:
         label, meaning = _COLUMNS[key]
@@ -129,6 +140,7 @@ def _cell(row: EdgeRow, key: str) -> html.Td:
         if value is None:
             return html.Td("–", className="number-cell")
         return html.Td(signed(value), className=f"number-cell {'plus' if value >= 0 else 'minus'}")
-    if key == "hidden":
-        return html.Td("–" if value is None else f"{value:.2f}", className="number-cell")
+    if key in ("hidden", "stability"):
+        sign = "± " if key == "stability" else ""
+        return html.Td("–" if value is None else f"{sign}{value:.2f}", className="number-cell")
     return html.Td(value, title=value)

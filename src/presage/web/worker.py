@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from presage.inference.model import Model
 
-__all__ = ["answer", "main", "watched"]
+__all__ = ["RESAMPLES", "answer", "main", "watched"]
+
+RESAMPLES = 20
+"""Resamples of the rows when the page asks for the stability of probabilities."""
 
 Report = Callable[[str, float], None]
 
@@ -38,20 +41,23 @@ def main(pipe: Connection) -> None:
 
 
 def answer(task: dict[str, Any], report: Report) -> Any:
-    """`discover` with progress reports. task: inputs, model, counts."""
+    """`discover` with progress reports. task: inputs, model, counts, and bootstrap if the rows are resampled."""
     report("loading the model", 0.0)
     from presage.inference.discovery import discover
     from presage.inference.hub import load_model
 
     model = load_model(task["model"])
     report("reading the table", 0.05)
-    with watched(model, lambda share: report("the network reads the data", 0.1 + 0.9 * share)):
-        return discover(task["inputs"], model=model, counts=task["counts"])
+    bootstrap = task.get("bootstrap", 0)
+    with watched(model, lambda share: report("the network reads the data", 0.1 + 0.9 * share), 1 + bootstrap):
+        return discover(task["inputs"], model=model, counts=task["counts"], bootstrap=bootstrap)
 
 
 @contextmanager
-def watched(model: Model, report: Callable[[float], None]) -> Iterator[None]:
+def watched(model: Model, report: Callable[[float], None], passes: int = 1) -> Iterator[None]:
     """Report the share of the network's layer norms that have run, in steps of at least two percent.
+
+    passes: how often the network will run.
 
     Every block of both networks begins with a norm, and norms are always called as modules, which not all layers are.
     """
@@ -59,12 +65,15 @@ def watched(model: Model, report: Callable[[float], None]) -> Iterator[None]:
 
     layers = [module for module in model.network.modules() if isinstance(module, LayerNorm)]
     waiting = set(map(id, layers))
-    last = 0.0
+    last, done = 0.0, 0
 
     def note(layer: Any, given: Any, result: Any) -> None:
-        nonlocal last
+        nonlocal last, done
+        if not waiting and done < passes - 1:
+            done += 1
+            waiting.update(map(id, layers))
         waiting.discard(id(layer))
-        share = 1.0 - len(waiting) / max(len(layers), 1)
+        share = (done + 1.0 - len(waiting) / max(len(layers), 1)) / passes
         if share >= last + 0.02:
             last = share
             report(share)

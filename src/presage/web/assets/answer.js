@@ -18,6 +18,7 @@
   document.addEventListener("click", (event) => {
     const at = (selector) => event.target.closest && event.target.closest(selector);
     if (at("[data-i][data-j]")) choose(edgeOf(at("[data-i][data-j]")));
+    else if (at("[data-variable]")) choose([Number(at("[data-variable]").dataset.variable)]);
     else if (at("#unchoose")) choose([]);
     else if (at("#turn")) choose([...chosen].reverse());
     else if (at("#focus-chosen") && chosen.length === 1) set("focus", { value: chosen[0] });

@@ -1,0 +1,107 @@
+"""Stability of probabilities and suggested experiments on the page and in the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dash", reason="the page needs the extra web")
+
+import presage
+from models_for_tests import save_tiny
+from presage.columns import ColumnKind
+from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
+from presage.report.html import report_html
+from presage.report.suggestions import suggested_experiments
+from presage.types import Dataset
+from presage.web.data_callbacks import prepare_run, settings_changed
+from presage.web.panel import edge_part
+from presage.web.parts import experiments_part
+from presage.web.sessions import Analysis, Session
+from presage.web.sources import Simulation
+from presage.web.table import edge_rows, edge_table
+from presage.web.worker import RESAMPLES, answer
+
+NAMES = ("a", "b", "c", "d")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("models") / "tiny.safetensors")
+
+
+def dataset(interventions: np.ndarray) -> Dataset:
+    x = np.random.default_rng(0).normal(size=(len(interventions), 4))
+    return Dataset(x=x, interventions=interventions, names=NAMES)
+
+
+def doubtful() -> Result:
+    """The direction of every edge is open."""
+    matrix = np.full((4, 4), 0.45)
+    np.fill_diagonal(matrix, 0.0)
+    return Result(unconstrained=matrix, names=NAMES, model="m")
+
+
+def test_stability_is_a_setting_that_answers_like_discover_with_bootstrap(model) -> None:
+    session = Session("k", 0.0, source=Simulation("linear", 4, 60, 0.5, 1))
+    settings = ("none", None, str(model), "look", {})
+    task, run = prepare_run(session, *settings, ["on"], offered={str(model)})
+    assert run.arguments["bootstrap"] == RESAMPLES
+    shares: list[float] = []
+    found = answer(task, lambda stage, share: shares.append(share))
+    expected = presage.discover(task["inputs"], model=model, bootstrap=RESAMPLES)
+    assert found.stability is not None
+    np.testing.assert_allclose(found.stability, expected.stability)
+    assert shares == sorted(shares)
+    assert sum(share < 0.5 for share in shares) > 5  # the bar does not fill up with the first resample
+    assert shares[-1] > 0.95
+    session.analysis = Analysis(**vars(run), result=found)
+    assert settings_changed(session, *settings, [])
+    assert not settings_changed(session, *settings, ["on"])
+
+
+def test_stability_is_shown_beside_the_probability_unless_knowledge_decides() -> None:
+    spread = np.full((4, 4), 0.07)
+    before = Result(unconstrained=np.full((4, 4), 0.6) - 0.6 * np.eye(4), names=NAMES, stability=spread)
+    after = before.with_knowledge(Knowledge(required=[("a", "b")]))
+    rows = {
+        (row.source, row.target): row for row in edge_rows(after, np.ones((4, 4), dtype=int) - np.eye(4, dtype=int))
+    }
+    assert rows["c", "d"].stability == pytest.approx(0.07)
+    assert rows["a", "b"].stability is None
+    assert "± 0.07" in str(edge_table(list(rows.values()), {}))
+    assert "stability" not in str(edge_table(list(rows.values()), {}, left_out=["stability"]))
+    assert "± 0.07" in str(edge_part(after, before, 2, 3))
+    assert "±" not in str(edge_part(after, before, 0, 1))
+
+
+def test_suggested_experiments_leave_out_past_targets_and_environments() -> None:
+    mask = np.zeros((20, 4), dtype=bool)
+    mask[:5, 1] = True
+    data = dataset(mask)
+    names = [name for name, _ in suggested_experiments(doubtful(), data, k=4)]
+    assert sorted(names) == ["a", "c", "d"]
+    kinds = np.array([0, 0, 0, ColumnKind.ENVIRONMENT], dtype=np.int8)
+    codes = np.concatenate([data.x[:, :3], np.tile([[0.0], [1.0]], (10, 1))], axis=1)
+    with_environment = Dataset(x=codes, interventions=mask, names=NAMES, column_kinds=kinds)
+    assert sorted(name for name, _ in suggested_experiments(doubtful(), with_environment, k=4)) == ["a", "c"]
+    everywhere = dataset(np.eye(4, dtype=bool).repeat(5, axis=0))
+    assert suggested_experiments(doubtful(), everywhere) == []
+    assert "No intervention is left" in str(experiments_part(doubtful(), []))
+
+
+def test_a_certain_graph_needs_no_experiment() -> None:
+    certain = Result(unconstrained=np.triu(np.ones((4, 4)), 1), names=NAMES)
+    assert suggested_experiments(certain, None) == []
+
+
+def test_the_report_suggests_experiments_where_sampling_graphs_is_quick() -> None:
+    page = report_html(doubtful())
+    found = suggested_experiments(doubtful(), None)
+    assert len(found) == 3
+    assert page.index("What to measure next") < page.index(found[0][1])
+    many = Result(unconstrained=np.full((31, 31), 0.4) - 0.4 * np.eye(31), names=tuple(f"v{j}" for j in range(31)))
+    assert "What to measure next" not in report_html(many)

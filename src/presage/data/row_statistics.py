@@ -7,8 +7,8 @@ be computed in chunks. Nothing here is differentiated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -17,13 +17,26 @@ from torch import Tensor
 from presage.columns import ColumnKind
 from presage.data.encode import ASSOCIATIONS
 
-__all__ = ["Columns", "RowStatistics", "cell_features", "pair_features", "rank_normal", "rescale_rows", "winsorize"]
+__all__ = [
+    "Columns",
+    "Piece",
+    "RowStatistics",
+    "cell_features",
+    "pair_features",
+    "rank_normal",
+    "rescale_rows",
+    "winsorize",
+]
 
 RIDGES = (0.003, 0.1)
 """Ridges of the precision matrices: a small one for nearly deterministic relations, a large one for small n."""
 CLIP = 6.0
 AT_ONCE = 1 << 23
 """Values that are ranked and scaled at once, which bounds memory."""
+
+
+Piece: TypeAlias = slice | Tensor
+"""Rows of a chunk: a slice, or indices."""
 
 
 class Columns(NamedTuple):
@@ -296,32 +309,47 @@ class RowStatistics:
         first, second = kinds[:, :, None].expand(-1, d, d, -1), kinds[:, None].expand(-1, d, d, -1)
         return [association, association[..., -1:].transpose(1, 2), first, second]
 
-    def chunks(self, rows: int | None) -> Callable[[], Iterator[tuple[Tensor, Tensor, Tensor | None]]]:
-        """A function that yields (cell features [B, n', d, f], u, observed [B, n', d]) chunk by chunk."""
+    def chunks(self, rows: int | None) -> list[Piece]:
+        """The rows of each chunk, at most `rows` in each; None: one chunk of all rows.
+
+        Rows with interventions on the same variable come together, which makes sums over them cheap. No sum depends on
+        the order of the rows.
+        """
         if rows is None:
-            whole = [self._cells(slice(None))]
-            return lambda: iter(whole)
-        return lambda: (self._cells(piece) for piece in self.chunk_slices)
+            return [slice(None)]
+        if len(self.u) > 1 or not self.any_intervened:
+            return list(self.chunk_slices)
+        first_target = self.u[0].byte().argmax(dim=1).masked_fill_(~self.any[0, :, 0], -1)  # [n]
+        return list(first_target.argsort(stable=True).split(rows))
+
+    def masks(self, piece: Piece) -> tuple[Tensor, Tensor | None]:
+        """Interventions and observed cells of a chunk, float [B, n', d]."""
+        return _take(self.u, piece).float(), None if self.observed is None else _take(self.observed, piece)
 
     @torch.no_grad()
-    def _cells(self, piece: slice) -> tuple[Tensor, Tensor, Tensor | None]:
+    def features(self, piece: Piece) -> Tensor:
+        """Cell features [B, n', d, f] of a chunk."""
         with torch.autocast(self.x.device.type, enabled=False):
-            u = self.u[:, piece].float()
-            values = [v[:, piece] for v in self.views]
+            u, observed = self.masks(piece)
+            values = [_take(v, piece) for v in self.views]
             residuals = [
                 v @ precision / precision.diagonal(dim1=1, dim2=2)[:, None].sqrt()
                 for v, precisions in zip(values, self.precisions, strict=True)
                 for precision in precisions
             ]
             own, two = len(RIDGES), 2  # of the first two views; features of a third come last
-            observed = None if self.observed is None else self.observed[:, piece]
             hidden = torch.zeros_like(u) if observed is None else 1.0 - observed
-            zero = (self.given[:, piece] == 0.0).float()  # counts have many ties
-            parts = [self.x[:, piece], *values[:two], *residuals[: two * own]]
-            parts += [u, self.any[:, piece].float().expand_as(u), hidden, zero]
+            zero = (_take(self.given, piece) == 0.0).float()  # counts have many ties
+            parts = [_take(self.x, piece), *values[:two], *residuals[: two * own]]
+            parts += [u, _take(self.any, piece).float().expand_as(u), hidden, zero]
             parts += [*values[two:], *residuals[two * own :]]
             if self.columns is not None:
                 kinds = F.one_hot(self.columns.kinds.long(), len(ColumnKind)).float()  # [B, d, kinds]
-                parts.append(self.columns.second[:, piece])
+                parts.append(_take(self.columns.second, piece))
                 parts += [kind[:, None].expand_as(u) for kind in kinds.unbind(-1)]
-            return torch.stack(parts, dim=-1).clamp_(-CLIP, CLIP), u, observed  # [B, n', d, f]
+            return torch.stack(parts, dim=-1).clamp_(-CLIP, CLIP)
+
+
+def _take(values: Tensor, piece: Piece) -> Tensor:
+    """The rows of a chunk of [B, n, ...]."""
+    return values[:, piece] if isinstance(piece, slice) else values.index_select(1, piece)

@@ -33,6 +33,7 @@ from presage.networks.pair_layers import (
     TriangleBlock,
     in_pieces,
 )
+from presage.networks.threads import map_in_threads
 
 __all__ = ["PairConfig", "PairNetwork"]
 
@@ -40,6 +41,13 @@ GROWABLE = ("rounds", "blocks", "pair_z_scores", "add_row_scaled_view")
 """Fields that may be larger than in the network of a warm start. Additional weights start at zero."""
 VIEW_FIELDS = ("winsorize_sd", "row_clip_sd")
 """Fields that no weight depends on. They may differ from the network of a warm start."""
+
+KEPT_CELLS = 1 << 26
+"""Values of cells that are kept between rounds during inference (256 MiB); larger tables compute them again."""
+GROUPS, GROUP_CHUNKS = 32, 8
+"""Chunks are summed in at most this many groups, which threads share, of at least so many chunks."""
+GROUP_SUMS = 1 << 24
+"""Largest number of sums that every thread may hold; with more, single products are large enough for all threads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +115,58 @@ class PairConfig(NetConfig):
     def views(self) -> int:
         """Number of input views: values, normal scores of ranks and, with add_row_scaled_view, row-rescaled values."""
         return 3 if self.add_row_scaled_view else 2
+
+
+class _Cells:
+    """The cells of all rows, chunk by chunk. Those that fit into `KEPT_CELLS` are kept from round to round."""
+
+    def __init__(self, network: PairNetwork, statistics: RowStatistics, rows: int | None) -> None:
+        self.statistics = statistics
+        self.embed = network.embed
+        self.chunks = statistics.chunks(rows)
+        self.updates: list[tuple[CellUpdate, Tensor]] = []
+        self.kept: list[Tensor | None] | None = None
+        if rows is None or statistics.x.numel() * network.config.cell_width <= KEPT_CELLS:
+            self.kept = [None] * len(self.chunks)
+
+    def update(self, update: CellUpdate, pairs: Tensor) -> None:
+        """Update all cells from pairs [B, d, d, k] before they are read again."""
+        self.updates.append((update, update.mixture(pairs)))
+
+    def sums(self, read: LinearOuterProductMeans | OuterProductMeans) -> list[Tensor]:
+        """Sums of `read` over all rows.
+
+        The grouping depends on the table alone, so that the result does not depend on the number of threads.
+        """
+        size = self.statistics.x.shape[2] ** 2 * read.outers[0] * sum(read.outers)
+        groups = GROUPS if size <= GROUP_SUMS and self.statistics.x.device.type == "cpu" else 1
+        length = max(GROUP_CHUNKS, -(-len(self.chunks) // groups))
+
+        def sums_of_group(start: int) -> list[Tensor]:
+            found: list[Tensor] = []
+            for number in range(start, min(start + length, len(self.chunks))):
+                u, observed = self.statistics.masks(self.chunks[number])
+                found = read.sums(self._of_chunk(number), u, observed, self.statistics.any_intervened, found)
+            return found
+
+        total: list[Tensor] = []
+        for found in map_in_threads(sums_of_group, range(0, len(self.chunks), length)):
+            total = [a.add_(b) for a, b in zip(total, found, strict=True)] if total else found
+        return total
+
+    def _of_chunk(self, number: int) -> Tensor:
+        """Cells [B, n', d, c] of a chunk after all updates."""
+        cells = None if self.kept is None else self.kept[number]
+        if cells is None:
+            cells = self.embed(self.statistics.features(self.chunks[number]))
+            missed = self.updates
+        else:
+            missed = self.updates[-1:]
+        for update, mixture in missed:
+            cells = update(cells, mixture)
+        if self.kept is not None:
+            self.kept[number] = cells
+        return cells
 
 
 class PairNetwork(Network):
@@ -237,7 +297,7 @@ class PairNetwork(Network):
         statistics = self._statistics(x[None], u[None], hidden, batched, rows)
         return self._run(statistics, rows=rows if rows < n else None).first()
 
-    def _embed(self, features: Tensor) -> Tensor:
+    def embed(self, features: Tensor) -> Tensor:
         """Cells [B, n, d, c] of their features."""
         first, _, second = cast("list[nn.Linear]", self.cell_in)
         # The same as `first`, but the gradient of its weight is a product whose rows are 2 c long. In `nn.Linear` they
@@ -247,28 +307,15 @@ class PairNetwork(Network):
         return found
 
     def _run(self, statistics: RowStatistics, rows: int | None) -> Prediction:
-        chunks = statistics.chunks(rows)
+        cells = _Cells(self, statistics, rows)
         pairs = self.pair_in(statistics.pair_features(self.config.pair_z_scores))
         counts = [statistics.counts, statistics.n_intervened]
-        mixtures: list[Tensor] = []
-        kept: Tensor | None = None  # cells of a single chunk; those of many chunks are computed again in each round
-        reads, updates = cast("list[OuterProductMeans]", self.reads), cast("list[CellUpdate]", self.updates)
-        rounds = cast("list[list[TriangleBlock]]", self.rounds)
+        reads = cast("list[OuterProductMeans]", self.reads)
+        updates, rounds = cast("list[CellUpdate]", self.updates), cast("list[list[TriangleBlock]]", self.rounds)
         for number, (read, blocks) in enumerate(zip(reads, rounds, strict=True)):
             if number:
-                mixtures.append(updates[number - 1].mixture(pairs))
-            sums: list[Tensor] = []
-            for features, u, observed in chunks():
-                if kept is not None:
-                    cells = updates[number - 1](kept, mixtures[-1])
-                else:
-                    cells = self._embed(features)
-                    for update, mixture in zip(updates, mixtures, strict=False):
-                        cells = update(cells, mixture)
-                if rows is None:
-                    kept = cells
-                sums = read.sums(cells, u, observed, statistics.any_intervened, sums)
-            pairs = pairs + read(sums, counts)
+                cells.update(updates[number - 1], pairs)
+            pairs = pairs + read(cells.sums(read), counts)
             if number == 0:
                 pairs = pairs + in_pieces(self.pair_mlp, pairs)
             for block in blocks:

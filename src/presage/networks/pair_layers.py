@@ -6,7 +6,7 @@ Shapes: B datasets, n rows, d variables, k pair channels, c cell channels, o out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -132,12 +132,23 @@ def _add_product(so_far: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
     return transposed @ flat if so_far is None else so_far.baddbmm_(transposed, flat)
 
 
-def _intervened_rows(u: Tensor, *parts: Any) -> tuple[Any, ...]:
-    """The rows of [B, n, ...] (or None) with an intervention, if B is 1 and nothing is differentiated; else all."""
+def _add_intervened_product(
+    so_far: Tensor | None, under: Tensor, right: Tensor, u: Tensor, observed: Tensor | None
+) -> Tensor:
+    """`_add_product` over the rows in which the left variable is intervened on; right is 0 where not observed."""
+    weight = u if observed is None else u * observed
     if len(u) > 1 or torch.is_grad_enabled():
-        return parts
-    rows = u[0].any(dim=1).nonzero()[:, 0]
-    return tuple(None if part is None else part.index_select(1, rows) for part in parts)
+        return _add_product(so_far, under * weight[..., None], right)
+    batch, _, d, o = under.shape
+    if so_far is None:
+        so_far = under.new_zeros(batch, d * o, right[0, 0].numel())
+    # Most rows have few targets, and chunks hold rows with the same targets: the other products are 0.
+    rows, targets = (weight[0].any(dim=dim).nonzero()[:, 0] for dim in (1, 0))
+    if len(rows):
+        left = under[0, rows[:, None], targets] * weight[0, rows[:, None], targets][..., None]  # [rows, targets, o]
+        part = left.flatten(1).t() @ right[0].index_select(0, rows).flatten(1)  # [targets o, d o]
+        so_far.view(d, o, -1).index_add_(0, targets, part.view(len(targets), o, -1))
+    return so_far
 
 
 class LinearOuterProductMeans(nn.Module):
@@ -159,17 +170,16 @@ class LinearOuterProductMeans(nn.Module):
         cells [B, n, d, c], u and observed [B, n, d] -> [B, d o, d o] of each kind.
         """
         normed = self.norm(cells)
-        found = []
+        sides = []
         for number in range(2 if intervened else 1):
-            if number:
-                normed, u, observed = _intervened_rows(u, normed, u, observed)
             left, right = self.left[number](normed), self.right[number](normed)  # [B, n, d, o]
-            weight = observed if number == 0 else (u if observed is None else u * observed)
-            if weight is not None:
-                left = left * weight[..., None]
-            if observed is not None:
-                right = right * observed[..., None]
-            found.append(_add_product(so_far[number] if so_far else None, left, right))
+            sides.append((left, right if observed is None else right * observed[..., None]))
+        left, right = sides[0]
+        found = [
+            _add_product(so_far[0] if so_far else None, left if observed is None else left * observed[..., None], right)
+        ]
+        if intervened:
+            found.append(_add_intervened_product(so_far[1] if so_far else None, *sides[1], u, observed))
         return found
 
     def forward(self, sums: list[Tensor], counts: list[Tensor]) -> Tensor:
@@ -224,9 +234,7 @@ class OuterProductMeans(nn.Module):
             left, right = left * observed[..., None], right * observed[..., None]
         found = [_add_product(so_far[0] if so_far else None, left, right)]
         if intervened:
-            weight = u if observed is None else u * observed
-            under, right, weight = _intervened_rows(u, under, right, weight)
-            found.append(_add_product(so_far[1] if so_far else None, under * weight[..., None], right))
+            found.append(_add_intervened_product(so_far[1] if so_far else None, under, right, u, observed))
         return found
 
     def forward(self, sums: list[Tensor], counts: list[Tensor]) -> Tensor:

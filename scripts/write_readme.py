@@ -90,7 +90,7 @@ def third_party() -> str:
     frame = pd.read_csv(BENCH / "folder-third-party" / "results.csv")
     groups = list(dict.fromkeys(frame["column"].sort_values()))
     sizes = frame.groupby("column")["domain"].nunique()
-    answered = frame[frame["status"] == "ok"]
+    answered = frame[(frame["status"] == "ok") & (frame["row"] != "empty")]
     means = answered.groupby(["row", "column"])["auprc"].agg(["mean", "count"])
     rates = answered.drop_duplicates("domain").groupby("column")["base_rate"].mean()
     lines = [_line(["AUPRC", *(f"{group} ({sizes[group]})" for group in groups), "mean of groups"])]

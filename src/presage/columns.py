@@ -45,10 +45,6 @@ def _guess(column: np.ndarray, missing: np.ndarray | None) -> ColumnKind:
         return ColumnKind.BINARY if len(values) == 2 else ColumnKind.CONTINUOUS
     if (values != np.floor(values)).any():
         return ColumnKind.CONTINUOUS
-    if (
-        len(values) <= MAX_ORDINAL_LEVELS
-        and float(values[-1]) - float(values[0]) == len(values) - 1
-        and len(seen) >= 5 * len(values)
-    ):
+    if len(values) <= MAX_ORDINAL_LEVELS and values[-1] == values[0] + len(values) - 1 and len(seen) >= 5 * len(values):
         return ColumnKind.ORDINAL
     return ColumnKind.COUNT if values[0] >= 0 else ColumnKind.CONTINUOUS

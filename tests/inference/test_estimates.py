@@ -126,6 +126,7 @@ def test_kinds_of_plain_numbers_are_guessed() -> None:
         rng.poisson(20, 100),
         rng.integers(-30, 30, 100),
         np.ones(100),
+        np.repeat([-1e308, 0.0, 1e308, 1.7e308], 25),
     ]
     kinds = guess_kinds(np.stack(columns, axis=1))
     assert [ColumnKind(kind).name for kind in kinds] == [
@@ -133,6 +134,7 @@ def test_kinds_of_plain_numbers_are_guessed() -> None:
         "BINARY",
         "ORDINAL",
         "COUNT",
+        "CONTINUOUS",
         "CONTINUOUS",
         "CONTINUOUS",
     ]

@@ -80,7 +80,9 @@ def main(folder: str, *sizes: str) -> None:
                 table(d).to_csv(path, index=False)
                 for width in WIDTHS:
                     for theme in THEMES:
-                        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+                        page = browser.new_page(
+                            viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
+                        )
                         page.set_default_timeout(120_000)
                         page.goto(address)
                         page.wait_for_selector("#drop")

@@ -122,6 +122,7 @@ def test_a_mask_file_is_read_and_a_wrong_one_is_named_without_our_folder() -> No
     ("name", "content", "message"),
     [
         ("x.csv", b"\x00\x01\x02", "not a text file"),
+        ("x.csv", b"a,b\n", "has no rows of data"),
         ("x.docx", b"abc", "format of"),
         ("x.npz", b"zip", "read"),
     ],

@@ -494,6 +494,94 @@ def test_sliders_of_a_simulation_show_their_values(page) -> None:
     ]
 
 
+def role_of(page: sync_api.Page, column: str) -> str:
+    return page.locator(f"select[data-column={column}]").input_value()
+
+
+def test_roles_of_columns_are_shown_and_changed_before_a_run(page, cells, tmp_path) -> None:
+    frame = pd.read_csv(cells)
+    frame["site"] = np.resize(["Bonn", "Graz", "Jena"], len(frame))
+    frame["batch"] = np.resize(["first", "second", "third", "fourth"], len(frame))
+    frame["sample_id"] = np.arange(len(frame)) + 501
+    path = tmp_path / "roles.csv"
+    frame.to_csv(path, index=False)
+    upload(page, path)
+    page.wait_for_function("document.querySelector('#column-summary').innerText.includes('5 variables')")
+    assert [role_of(page, name) for name in ("a", "site", "target", "sample_id")] == [
+        "continuous",
+        "nominal",
+        "intervention",
+        "ignored",
+    ]
+    assert "it identifies rows" in page.inner_text("tr:has(select[data-column=sample_id])")
+    # A role that is impossible is a sentence beside the button; nothing is run.
+    page.select_option("select[data-column=site]", "binary")
+    page.wait_for_selector("tr.changed select[data-column=site]")
+    page.click("#run:not([disabled])")
+    page.wait_for_function("document.querySelector('#run-error').innerText.includes('has 3 levels')")
+    box, button = page.locator("#run-error").bounding_box(), page.locator("#run").bounding_box()
+    assert 0 <= box["y"] - button["y"] < 120
+    # Levels of an ordinal column are put in order; the column of interventions is the one of the drop-down.
+    page.select_option("select[data-column=site]", "ordinal")
+    page.fill(".levels input", "Jena < Graz < Bonn")
+    page.press(".levels input", "Enter")
+    page.select_option("select[data-column=batch]", "environment")
+    page.select_option("select[data-column=c]", "ignored")
+    page.select_option("select[data-column=target]", "ignored")
+    page.get_by_text("No interventions").wait_for()
+    page.select_option("select[data-column=target]", "intervention")
+    page.get_by_text("Column target").wait_for()
+    run(page, "roles.csv")
+    lines = page.inner_text("#lines")
+    for part in ("interventions='target'", "'site': 'Jena < Graz < Bonn'", "'batch': 'environment'", "'c': 'ignored'"):
+        assert part in lines
+    page.select_option("select[data-column=c]", "continuous")
+    page.wait_for_selector("#stale:not([hidden])")
+    page.reload()
+    page.wait_for_function("(h => h && h.innerText === 'roles.csv')(document.querySelector('#answer-head h1'))")
+    page.wait_for_selector("tr.changed select[data-column=batch]")
+    assert [role_of(page, name) for name in ("site", "batch", "c")] == ["ordinal", "environment", "continuous"]
+    upload(page, cells)  # other data: other columns
+    page.locator("#preview h1", has_text="cells.csv").wait_for()
+    page.wait_for_function("document.querySelector('#column-summary').innerText.startsWith('3 variables')")
+
+
+def test_stability_and_experiments_are_shown_when_asked_for(page, cells) -> None:
+    upload(page, cells)
+    page.wait_for_selector("#preview table")
+    page.click("#stability label")
+    run(page, "cells.csv")
+    page.fill("#top", "6")
+    page.wait_for_function("document.querySelectorAll('#edge-table tbody tr').length === 6")
+    assert page.locator("#edge-table td", has_text="±").count() == 6
+    assert "bootstrap=20" in page.inner_text("#lines")
+    page.click("#suggest")
+    page.wait_for_function("document.querySelector('#experiments').innerText.trim() !== ''")
+    found = page.locator("#experiments button")
+    assert "a" not in found.all_inner_texts()  # intervened on already
+    if found.count():
+        name = found.first.inner_text()
+        found.first.click()
+        page.wait_for_function("name => document.querySelector('#chosen-title').innerText === name", arg=name)
+
+
+def test_zoom_keeps_the_pace_of_the_library(page) -> None:
+    page.wait_for_selector("#result:not([hidden])")
+    page.wait_for_function("window.presageGraph && window.presageGraph.nodes().length > 0")
+    assert page.evaluate("window.presageGraph._private.options.wheelSensitivity ?? 1") == 1
+    assert page.evaluate("[window.presageGraph.minZoom(), window.presageGraph.maxZoom()]") == [0.1, 3]
+
+
+def test_the_legend_and_the_diagonal_say_what_is_drawn(page) -> None:
+    page.wait_for_selector("#result:not([hidden])")
+    page.wait_for_function("document.querySelector('#legend').innerText.includes('probable (wider)')")
+    for part in ("right", "extra", "missed", "no edge shown"):
+        assert part in page.inner_text("#legend")
+    page.wait_for_selector("#heat .main-svg")
+    diagonal = "(p => p.data[0].z.every((row, k) => row[k] === null))(document.querySelector('#heat .js-plotly-plot'))"
+    assert page.evaluate(diagonal)  # no probability, hence no colour of one
+
+
 def test_cancel_works_and_a_second_page_does_not_wait(browser, page, address) -> None:
     page.get_by_text("Example", exact=True).first.click()
     page.click("#use-example")

@@ -142,6 +142,8 @@ def _look(name: str, content: bytes) -> Preview:
         table = read_table(path)
         layers = _layers(path)
     n, d = table.values.shape
+    if n == 0:
+        raise DataError(f"the file {name!r} has no rows of data")
     columns = table.order[:_SHOWN_COLUMNS]
     cells = [[_cell(table, name, row) for name in columns] for row in range(min(n, _SHOWN_ROWS))]
     labels = [name for name in table.labels if name not in table.text]

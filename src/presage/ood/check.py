@@ -1,9 +1,9 @@
 """The out-of-distribution check: how much accuracy a table may cost that differs from the training domain.
 
 `fit_reference` samples datasets from the training domain and models each summary given the size of a dataset. It then
-shifts further datasets in many ways (`presage.ood.shifts`) and regresses the loss of AUPRC on how far the summaries
-leave their usual range, with weights of at least 0. A shift that costs no accuracy (rounding, say) gets no weight. The
-result is plain JSON data, stored in the model file.
+shifts further datasets in many ways (`presage.ood.shifts`) and regresses the loss of AUPRC on the summaries: on their
+place within the usual range, and on how far they leave it. A shift that costs no accuracy (rounding, say) gets little
+weight. The result is plain JSON data, stored in the model file.
 
 The score of a dataset is its expected loss of AUPRC against a usual dataset of its size, from 0 to 1.
 """
@@ -27,20 +27,19 @@ from presage.types import Dataset
 
 __all__ = ["Finding", "OODReport", "compare", "fit_reference", "measure_shifts"]
 
-VERSION = 2
+VERSION = 3
 _TAG = 10_000_019
 """Address of the check's datasets in the training stream, unused by training."""
-_START, _CAP = 0.5, 3.0
-"""Deviations count from the first number of (half) ranges on, up to the second."""
-_RIDGE = 30.0
+_START, _CAP = 1.0, 4.0
+"""Deviations from the middle of a range count twice beyond the first number of quarter ranges, up to the second."""
+_INSIDE = 3.0
+_RIDGE = 300.0
 _USUAL = 3.0
 """Weight of a dataset of the training domain, which loses nothing, against a shifted one."""
 _ALARM = 0.1
 """Smallest expected loss of AUPRC that is worth a warning."""
 _QUIET = 0.975
 """Share of datasets from the training domain that must stay without a warning."""
-_NO_SIDE = {("confidence", 1), ("orientation", 0)}
-"""A model that is surer than usual loses nothing."""
 
 Predict = Callable[[Dataset], np.ndarray]
 
@@ -134,12 +133,11 @@ def fit_reference(
     }
     reference |= _ranges(_basis(usual, reference), _table(usual, names))
     shifted = measure_shifts(source, predict, seed, datasets=max(4, datasets // 16), variables=variables, rows=rows)
-    inside = _excess(reference, usual)
-    outside = _excess(reference, [item.summary for item in shifted])
-    losses = np.array([max(item.loss, 0.0) for item in shifted])
-    weights = _weights(outside, losses, inside)
-    reference["weights"] = _rounded(weights)
-    reference["alarm"] = max(_ALARM, float(np.quantile(inside @ weights, _QUIET)))
+    inside = _features(reference, usual)
+    outside = _features(reference, [item.summary for item in shifted])
+    weights, offset = _regress(outside, np.array([item.loss for item in shifted]), inside)
+    reference |= {"weights": _rounded(weights), "offset": offset}
+    reference["alarm"] = max(_ALARM, float(np.quantile(inside @ weights + offset, _QUIET)))
     return reference
 
 
@@ -192,9 +190,9 @@ def compare(reference: Mapping[str, Any], summary: Summary) -> OODReport:
 
 def _compare(reference: Mapping[str, Any], summary: Summary) -> OODReport:
     names = list(reference["names"])
-    losses = _excess(reference, [summary])[0] * np.reshape(reference["weights"], 2 * len(names))
-    score = float(min(losses.sum(), 1.0))
-    by_name = losses.reshape(2, len(names)).sum(axis=0)
+    losses = _features(reference, [summary])[0] * np.reshape(reference["weights"], 3 * len(names))
+    score = float(np.clip(losses.sum() + float(reference["offset"]), 0.0, 1.0))
+    by_name = losses.reshape(3, len(names)).sum(axis=0)
     centre = (_basis([summary], reference) @ np.array(reference["location"]).T)[0]
     findings = []
     for f in np.argsort(-by_name, kind="stable"):
@@ -237,26 +235,28 @@ def _ranges(basis: np.ndarray, table: np.ndarray) -> dict[str, Any]:
     return {"location": _rounded(location), "quantiles": _rounded(quantiles)}
 
 
-def _excess(reference: Mapping[str, Any], summaries: list[Summary]) -> np.ndarray:
-    """How far summaries leave the middle of their range, upwards and downwards: [M, 2 F], in half ranges."""
+def _features(reference: Mapping[str, Any], summaries: list[Summary]) -> np.ndarray:
+    """Place of summaries in their range, and how far they leave its middle upwards and downwards: [M, 3 F]."""
     names = list(reference["names"])
     location, quantiles = np.array(reference["location"]), np.array(reference["quantiles"])  # [F, 8], [F, 3]
     residual = _table(summaries, names) - _basis(summaries, reference) @ location.T - quantiles[:, 1]
     up, down = (np.maximum(np.abs(quantiles[:, k] - quantiles[:, 1]), 1e-3) for k in (2, 0))
-    parts = [2.0 * residual / up, -2.0 * residual / down]
-    for side, part in enumerate(parts):
-        part[:, [(name, 1 - side) in _NO_SIDE for name in names]] = 0.0
-    return np.nan_to_num(np.clip(np.concatenate(parts, axis=1) - _START, 0.0, _CAP))
+    place = np.nan_to_num(2.0 * residual / np.where(residual > 0, up, down))
+    beyond = [np.clip(side - _START, 0.0, _CAP) for side in (place, -place)]
+    return np.concatenate([np.clip(place, -_INSIDE, _INSIDE), *beyond], axis=1)
 
 
-def _weights(outside: np.ndarray, losses: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Ridge regression with weights of at least 0: shifted datasets lose `losses`, those of the domain nothing."""
-    from scipy.optimize import nnls
-
-    count = outside.shape[1]
-    design = np.concatenate([outside, np.sqrt(_USUAL) * inside, np.sqrt(_RIDGE) * np.eye(count)])
-    found: np.ndarray = nnls(design, np.concatenate([losses, np.zeros(len(inside) + count)]))[0]
-    return found
+def _regress(outside: np.ndarray, losses: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights and offset of a ridge regression: shifted datasets lose `losses`, those of the domain nothing."""
+    features = np.concatenate([outside, inside])
+    target = np.concatenate([losses, np.zeros(len(inside))])
+    share = np.concatenate([np.ones(len(outside)), np.full(len(inside), _USUAL)])
+    scale = outside.std(axis=0) + 1e-6
+    centre, mean = np.average(features, axis=0, weights=share), float(np.average(target, weights=share))
+    design = (features - centre) / scale
+    gram = design.T @ (share[:, None] * design) + _RIDGE * np.eye(design.shape[1])
+    weights = np.linalg.solve(gram, design.T @ (share * (target - mean))) / scale
+    return weights, mean - float(centre @ weights)
 
 
 def _rounded(values: Any) -> list[Any]:

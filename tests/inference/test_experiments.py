@@ -73,7 +73,7 @@ def test_a_variable_whose_direction_is_unknown_comes_before_certain_ones() -> No
     assert frame["information"].tolist() == [1.0, 1.0, 0.0, 0.0]
     assert sorted(frame["settles"][0]) == [("a", "b")] if frame["variable"][0] == "a" else [("b", "a")]
     assert "settles a - b" in frame.set_index("variable").loc["a", "reason"]
-    assert frame["reason"][3].endswith("would tell little.")
+    assert frame["reason"][3].endswith("would add little information.")
 
 
 def test_settled_pairs_equal_their_mutual_information_by_hand() -> None:

@@ -90,7 +90,7 @@ def test_claimed_sizes_are_checked_before_anything_is_allocated(tmp_path: Path) 
     with pytest.raises(DataError, match="24 TB of data"):
         read_inputs(tmp_path / "t.npy")
     (tmp_path / "t.npy").write_bytes(npy((100, 4), b"x" * 80))
-    with pytest.raises(DataError, match="cut off: its header promises 3,200 bytes, but 80 are there"):
+    with pytest.raises(DataError, match="cut off: its header announces 3,200 bytes, but only 80 follow"):
         read_inputs(tmp_path / "t.npy")
     for shape, sentence in (((10**6, 3 * 10**6), "24 TB"), ((100, 4), "shorter than its header says")):
         with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:

@@ -27,7 +27,7 @@ Selection = Literal["likelihood", "truth"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
-    """What a method says about a dataset.
+    """The result of a method on a dataset.
 
     matrix: [d, d] between 0 and 1, row causes column. kind: "probabilities"; "graph" for one directed graph; "cpdag"
     for an equivalence class, where i - j is undirected if both entries are 1.
@@ -46,7 +46,7 @@ class Estimate:
     def __post_init__(self) -> None:
         matrix = _pairs(self.matrix)
         if self.kind != "probabilities" and not np.isin(matrix, (0.0, 1.0)).all():
-            raise InternalError(f"an answer of kind {self.kind!r} must hold only 0 and 1")
+            raise InternalError(f"an estimate of kind {self.kind!r} must hold only 0 and 1")
         object.__setattr__(self, "matrix", matrix)
         if self.confounded is not None:
             confounded = _pairs(self.confounded)
@@ -59,10 +59,10 @@ def _pairs(values: np.ndarray) -> np.ndarray:
     """Numbers between 0 and 1 for every pair [d, d], the diagonal 0."""
     matrix = np.array(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InternalError(f"an answer must be a square matrix, not of shape {matrix.shape}")
+        raise InternalError(f"an estimate must be a square matrix, not of shape {matrix.shape}")
     np.fill_diagonal(matrix, 0.0)
     if not ((matrix >= 0.0) & (matrix <= 1.0)).all():
-        raise InternalError("an answer must hold numbers between 0 and 1")
+        raise InternalError("an estimate must hold numbers between 0 and 1")
     return matrix
 
 
@@ -86,7 +86,7 @@ class Problem:
 
     @classmethod
     def of(cls, data: Dataset, seed: int) -> Problem:
-        """Standardize, the same way for every method."""
+        """The dataset, standardized in the same way for every method."""
         return cls(
             x=standardize_dataset(data).astype(np.float64),
             raw=np.array(data.x),
@@ -105,7 +105,7 @@ class Problem:
 
     @property
     def discrete(self) -> np.ndarray:
-        """Columns with few values without a scale, [d] bool: binary, ordinal, nominal, environment."""
+        """Columns of categories (binary, ordinal, nominal, environment): [d] bool."""
         return self.column_kinds >= ColumnKind.BINARY
 
     def regular(self, scale: float = 1e-2) -> np.ndarray:
@@ -121,7 +121,7 @@ class Problem:
         return self.x if standardize else self.raw - self.raw.mean(axis=0)
 
     def split(self, share: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
-        """Rows to fit and rows held out, at random."""
+        """A random split into rows to fit and held-out rows."""
         order = self.rng.permutation(len(self.x))
         cut = max(1, round(share * len(order)))
         return order[:cut], order[cut:]
@@ -140,7 +140,7 @@ class Baseline:
     """The manifest of a method.
 
     entry: "module:function" within `presage.baselines.methods`. environment: "ours", or a name of `ENVIRONMENTS`.
-    interventions: whether intervention targets are used; without, they are dropped and all rows kept, as in the paper.
+    interventions: whether intervention targets are used; if not, they are dropped and all rows kept, as in the paper.
     defaults: every setting with its default. grid: settings to choose from, as in the paper's appendix. selection: by
     held-out likelihood, or by the true graph of held-out instances (which favours the method), or None.
     """
@@ -179,7 +179,7 @@ class Baseline:
         return adapter
 
     def fit(self, data: Dataset, *, seed: int = 0, **settings: Any) -> Estimate:
-        """Run the method here and now, in this process and environment."""
+        """Run the method in this process and environment."""
         if not self.interventions and data.interventions.any():
             data = replace(data, interventions=None)  # type: ignore[arg-type]  # None means nowhere
         answer = self.function()(Problem.of(data, seed), **self.settings(settings))

@@ -1,4 +1,4 @@
-"""The nonparametric DAG bootstrap: edge probabilities for methods that answer with one graph."""
+"""The nonparametric DAG bootstrap: edge probabilities for methods that return a single graph."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def resamples(data: Dataset, k: int, *, seed: int) -> Iterator[Dataset]:
 
 
 def edge_probabilities(matrices: np.ndarray, kind: EstimateKind, true_graph: np.ndarray | None = None) -> np.ndarray:
-    """The share of answers [k, d, d] that hold each edge: [d, d].
+    """The share of the estimates [k, d, d] that contain each edge: [d, d].
 
-    Equivalence classes are oriented beside the truth one by one, as for a single answer; without a truth an undirected
-    edge counts half in each direction.
+    Each equivalence class is oriented in favour of the true graph, as for a single estimate. Without a true graph, an
+    undirected edge counts half in each direction.
 
     >>> edge_probabilities(np.array([[[0, 1], [1, 0]], [[0, 1], [0, 0]]]), "cpdag").tolist()
     [[0.0, 0.75], [0.25, 0.0]]

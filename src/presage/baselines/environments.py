@@ -1,4 +1,4 @@
-"""Environments of peers whose packages exclude each other: pinned lists, built on demand."""
+"""Separate environments for methods whose packages conflict: pinned lists, built on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ENVIRONMENTS", "Environment", "environment_python", "home", "install
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """packages: pinned, installed with their dependencies; bare: installed without, as what they ask for conflicts."""
+    """packages: installed with their dependencies; bare: installed without, because their requirements conflict."""
 
     packages: tuple[str, ...]
     bare: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ ENVIRONMENTS = {
     ),
     "dibs": Environment(
         packages=("jax==0.10.2", "jaxlib==0.10.2", "igraph==1.0.0", "tqdm", "scikit-learn", "matplotlib", "imageio"),
-        bare=("dibs-lib==1.3.3",),  # asks for jupyter
+        bare=("dibs-lib==1.3.3",),  # requires jupyter
     ),
     "sdcd": Environment(
         packages=(
@@ -56,7 +56,7 @@ ENVIRONMENTS = {
         bare=("sdcd==0.1.4",),
     ),
 }
-"""What was found to work together, on Python 3.11."""
+"""Versions that were tested together on Python 3.11."""
 
 
 def home() -> Path:
@@ -90,7 +90,7 @@ def _python(folder: Path) -> Path:
 
 
 def install(name: str, *, quiet: bool = False) -> Path:
-    """Build an environment from its pins; the marker is written last, so that half of one is never used."""
+    """Build an environment from its pins; the marker is written last, so that an incomplete one is never used."""
     folder, environment = _folder(name), ENVIRONMENTS[name]
     if (python := environment_python(name)) is not None:
         return python

@@ -33,10 +33,10 @@ def from_endpoints(marks: np.ndarray, note: str = "") -> Estimate:
 
 
 def from_pag(marks: np.ndarray, note: str = "") -> Estimate:
-    """causal-learn, FCI: as above, and 2 is a circle, a mark left open.
+    """causal-learn, FCI: as above, and 2 is a circle, an undetermined mark.
 
     i -> j and i o-> j become the edge i -> j, i o-o j an undirected one, and i <-> j none: it is a hidden common cause.
-    confounded: 1 for i <-> j, 1/2 where marks left open allow it, 0 where an end is a tail.
+    confounded: 1 for i <-> j, 1/2 where undetermined marks allow it, 0 where an end is a tail.
     """
     head, tail = marks == 1, marks == -1
     edge = (marks != 0) & (marks.T != 0)
@@ -58,13 +58,13 @@ def graph_row_to_column(
 
 
 def weights_child_by_parent(weights: np.ndarray, threshold: float = 0.0, note: str = "") -> Estimate:
-    """lingam: weights[child, parent]. Turned round; a matrix that is not acyclic keeps its strongest edges."""
+    """lingam: weights[child, parent], transposed; a matrix that is not acyclic keeps its strongest edges."""
     size = np.abs(np.asarray(weights)).T
     return Estimate(matrix=project_to_dag(size, threshold), kind="graph", note=note)
 
 
 def probabilities(samples: np.ndarray, *, score: float | None = None, note: str = "") -> Estimate:
-    """dibs: the share of sampled graphs [k, d, d] (row causes column) that hold an edge."""
+    """dibs: the share of sampled graphs [k, d, d] (row causes column) that contain an edge."""
     return Estimate(
         matrix=np.asarray(samples, dtype=np.float64).mean(axis=0), kind="probabilities", score=score, note=note
     )

@@ -83,7 +83,7 @@ def run_isolated(
 def run_here(
     baseline: Baseline, data: Dataset, *, settings: Mapping[str, Any] | None = None, seed: int = 0, bootstrap: int = 0
 ) -> Outcome:
-    """Fit in this process, for methods of our own: a forward pass ends, and starting Python takes longer than it."""
+    """Fit in this process, for our own methods: a forward pass takes less time than starting Python."""
     meta, arrays = fit_and_time(baseline, data, baseline.settings(settings), seed=seed, bootstrap=bootstrap)
     return _outcome(meta, arrays)
 

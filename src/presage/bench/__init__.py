@@ -1,1 +1,1 @@
-"""Every table and figure of the paper: declared once, run resumably, shown beside the paper's numbers."""
+"""Every table and figure of the paper: declared once, run with resumption, shown next to the paper's numbers."""

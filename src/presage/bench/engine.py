@@ -43,7 +43,7 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """A task and its outcome; cached: it was on disk already; provenance: see `presage.bench.frame.PROVENANCE`."""
+    """A task and its outcome. cached: whether it was on disk. provenance: see `presage.bench.frame.PROVENANCE`."""
 
     task: Task
     outcome: Outcome
@@ -93,7 +93,7 @@ def _known(store: Store, task: Task, options: RunOptions) -> Record | None:
 def run_tasks(tasks: Sequence[Task], store: Store, options: RunOptions) -> Iterator[Record]:
     """Yield a record per task as it is done: those on disk first, then the others as they finish.
 
-    Each outcome is on disk before it is yielded. Left early, whatever is running is ended.
+    Each outcome is on disk before it is yielded. If the caller stops early, running tasks are stopped.
     """
     open_tasks: dict[str, list[Task]] = {}  # tasks on equal data have one key and run once
     for task in tasks:

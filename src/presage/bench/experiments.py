@@ -1,4 +1,4 @@
-"""One declaration per table and figure of the paper: on which data, with which methods, which numbers."""
+"""One declaration per table and figure of the paper: data, methods and metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method as asked for: "ges", or "presage:rff" for our network of that name ("presage": that of the column)."""
+    """A method as requested: "ges", or "presage:rff" for our network of that name ("presage": that of the column)."""
 
     name: str
     model: str | None = None
@@ -247,7 +247,7 @@ EXPERIMENTS = {experiment.name: experiment for experiment in _DECLARED}
 
 
 def get_experiment(name: str) -> Experiment:
-    """The declaration of a name."""
+    """The experiment of a name."""
     if name not in EXPERIMENTS:
         raise ConfigError(f"there is no experiment {name!r}; choose one of: {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[name]

@@ -59,7 +59,7 @@ def _colour(number: int) -> Any:
 
 
 def calibration_picture(curves: pd.DataFrame, columns: Sequence[str], sections: Sequence[str]) -> Figure:
-    """Share of true edges against predicted probability, all test cases together; bars show how often we say what.
+    """Share of true edges against predicted probability over all test cases; bars count the predictions.
 
     curves: one row per section, column, row (method) and bin, with predicted, empirical and count.
     """
@@ -133,7 +133,7 @@ def _bar_colour(label: str) -> str:
 
 
 def radar_picture(frame: pd.DataFrame, columns: Sequence[str], metrics: Sequence[str]) -> Figure:
-    """Mean metrics under each shift; SHD and SID as in-distribution value over value, so that outside is better."""
+    """Mean metrics under each shift; SHD and SID as in-distribution value over value, so that farther out is better."""
     figure = new_figure(4.6 * len(columns), 5.6)
     angles = np.linspace(0.0, 2.0 * np.pi, len(metrics), endpoint=False)
     for place, column in enumerate(columns):
@@ -145,7 +145,7 @@ def radar_picture(frame: pd.DataFrame, columns: Sequence[str], metrics: Sequence
             axis.plot(np.append(angles, angles[0]), [*values, values[0]], color=_colour(2 * number), label=str(domain))
         axis.set_xticks(angles, [_radar_name(metric) for metric in metrics])
         axis.set_ylim(0, max(1.05, axis.get_ylim()[1]))
-        axis.set_rlabel_position(np.degrees(angles[1] / 2.0))  # between two spokes, where no name stands
+        axis.set_rlabel_position(np.degrees(angles[1] / 2.0))  # between two spokes, where there is no label
         axis.tick_params(axis="y", labelsize=7, labelcolor="0.4")
         axis.tick_params(axis="x", pad=8)
         axis.set_title(column)

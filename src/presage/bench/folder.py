@@ -37,7 +37,7 @@ FOLDER_METRICS = ("auprc", "f1", "shd")
 
 
 def folder_experiment(folder: Path) -> Experiment:
-    """Every method on every dataset of a folder. All files are read once here, so that a bad one stops nothing later.
+    """Every method on every dataset of a folder. All files are read here, so that bad ones are reported first.
 
     The experiment is named after the folder.
     """
@@ -58,7 +58,7 @@ def folder_experiment(folder: Path) -> Experiment:
             )
         )
     if not root.name:
-        raise DataError(f"{str(folder)!r} has no name to call the results by; choose a folder below it")
+        raise DataError(f"{str(folder)!r} has no name for the results; choose a folder below it")
     return recorded_folder(f"folder-{root.name}", f"Datasets with known graphs: {root.name}", tuple(settings))
 
 
@@ -109,7 +109,7 @@ def _span(values: pd.Series) -> str:
 
 
 def _by_dataset(part: pd.DataFrame, metric: str) -> np.ndarray:
-    """One value per dataset with an answer."""
+    """One value per dataset with a result."""
     return np.asarray(part.dropna(subset=[metric]).drop_duplicates("domain")[metric], dtype=float)
 
 

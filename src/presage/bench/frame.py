@@ -27,7 +27,7 @@ METRICS = ("shd", "sid", "f1", "precision", "recall", "auroc", "auprc", "auprc_t
 
 
 def prediction(record: Record, true_graph: np.ndarray) -> np.ndarray | None:
-    """Edge probabilities [d, d] of a record, equivalence classes oriented beside the truth; None if there is none."""
+    """Edge probabilities [d, d], with equivalence classes oriented in favour of the truth; None without a result."""
     outcome = record.outcome
     if outcome.status != "ok" or outcome.matrices is None:
         return None
@@ -35,7 +35,7 @@ def prediction(record: Record, true_graph: np.ndarray) -> np.ndarray | None:
 
 
 def _confounded_auprc(record: Record) -> float:
-    """AUPRC of hidden common causes over unordered pairs; NaN where the method or the truth has none to offer."""
+    """AUPRC of hidden common causes over unordered pairs; NaN where the method or the reference does not give them."""
     truth, found = instance(record.task).confounded, record.outcome.confounded
     if truth is None or found is None:
         return math.nan
@@ -55,7 +55,7 @@ def _is_acyclic_model(name: str) -> bool:
 
 
 def tidy(records: Iterable[Record]) -> pd.DataFrame:
-    """One row per record. Metrics of runs without an answer are NaN; `status` and `message` say why."""
+    """One row per record. Metrics of runs without a result are NaN; `status` and `message` say why."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []

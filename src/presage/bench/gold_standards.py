@@ -127,7 +127,7 @@ def evaluate_known(
 ) -> dict[str, Any]:
     """The metrics of `presage.metrics.evaluate` over the known pairs only, for arrays [d, d].
 
-    The diagonal is no pair here, so ranking metrics compare directly with `base_rate`. SHD, F1, precision, recall and
+    The diagonal is not scored, so ranking metrics compare directly with `base_rate`. SHD, F1, precision, recall and
     `edges` see no edge on unknown pairs in either graph. SID needs the whole graph: NaN if a pair is unknown.
     """
     truth, guess = np.where(known, true_graph, 0), np.where(known, probabilities, 0.0)

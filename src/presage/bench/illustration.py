@@ -1,4 +1,4 @@
-"""The illustration of the domains: graphs, mechanisms and noise, in distribution (top) and out of it (bottom)."""
+"""Illustration of the domains: graphs, mechanisms and noise, in distribution (top) or out of it (bottom)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DRAWS = 2000
 def _scm(name: str) -> ScmDomain:
     domain = get_domain(name)
     if not isinstance(domain, ScmDomain):
-        raise ConfigError(f"{name} is not made of graphs, mechanisms and noise, so it cannot be pictured this way")
+        raise ConfigError(f"{name} is not made of graphs, mechanisms and noise, so this figure cannot show it")
     return domain
 
 

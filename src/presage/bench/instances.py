@@ -1,4 +1,4 @@
-"""The datasets of tasks: drawn whenever they are asked for, and named by what they hold."""
+"""The datasets of tasks: sampled when needed, and identified by a hash of their values."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def instance(task: Task) -> Dataset:
 
 
 def instance_key(task: Task) -> str:
-    """Names the dataset of a task by its values, so that a simulator that is rewritten costs nothing already done.
+    """Identify the dataset of a task by its values, so that results survive changes of the simulator's code.
 
-    What cannot be drawn here is named by where it would come from; running it records why it cannot.
+    A dataset that cannot be sampled is identified by its source; running the task records the reason.
     """
     return _key(task.setting, task.seed, task.stream, task.instance)
 

@@ -23,7 +23,7 @@ class Choice:
     methods: tuple[str, ...] = ()
     instances: int | None = None
     own_instances: int | None = None
-    """Instances for our networks, which take seconds where searches take minutes; as many as for all if None."""
+    """Instances for our networks, which are much faster than searches; None: as many as for all methods."""
     variables: int | None = None
     rows: int | None = None
     bootstrap: int | None = None
@@ -38,7 +38,7 @@ class Choice:
 
 
 def choose_methods(experiment: Experiment, wanted: Sequence[str]) -> list[Method]:
-    """The methods asked for; "all" stands for those of the declaration."""
+    """The requested methods; "all" stands for those of the experiment."""
     names: list[str] = []
     for text in wanted or ("all",):
         names += experiment.methods if text.strip() == "all" else (text,)

@@ -84,7 +84,7 @@ def read_record(folder: Path) -> RunRecord:
 
 
 def _read_csv(source: Path | StringIO) -> pd.DataFrame:
-    """A table with its numbers as they were written and empty texts as texts."""
+    """A table with numbers as written and empty cells of text columns as empty text."""
     import pandas as pd
 
     frame = pd.read_csv(source, float_precision="round_trip")
@@ -105,7 +105,7 @@ def _merged(older: pd.DataFrame | None, newer: pd.DataFrame | None) -> pd.DataFr
     key = [name for name in _KEY if name in newer.columns and name in older.columns]
     replaced = pd.MultiIndex.from_frame(newer[key])
     kept = older[~pd.MultiIndex.from_frame(older[key]).isin(replaced)]
-    # Through csv, so that both sides have the types a file has, whatever was empty.
+    # Through csv, so that both sides have the types of a file, even for empty columns.
     merged = _read_csv(StringIO(pd.concat([kept.astype(object), newer.astype(object)]).to_csv(index=False)))
     order = [name for name in (*_KEY, "instance", "bin", "source", "target") if name in merged.columns]
     return merged.sort_values(order, kind="stable", ignore_index=True)

@@ -46,7 +46,7 @@ def table_text(record: RunRecord) -> str:
 
 
 def picture(record: RunRecord) -> Figure | None:
-    """The picture of an experiment; None for plain tables and where nothing was answered."""
+    """The picture of an experiment; None for plain tables and without results."""
     from presage.bench import figures
 
     experiment, frame = record.experiment, record.results

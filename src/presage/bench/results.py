@@ -99,7 +99,7 @@ def run_facts(frame: pd.DataFrame) -> str:
 
 
 def _instances(part: pd.DataFrame) -> str:
-    """How many instances of a setting the methods saw."""
+    """How many instances of a setting the methods were run on."""
     counts = part.groupby(["section", "column", "row"])[["domain", "instance"]].apply(
         lambda cell: len(cell.drop_duplicates())
     )

@@ -30,7 +30,7 @@ Progress = Callable[[int, int, Record | None], None]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """What came out: the tidy table, files written, how many tasks were read from disk and how many were run.
+    """The tidy table, the files written, and how many tasks were read from disk or run.
 
     warnings: entries of the cache that were unreadable and run again.
     """

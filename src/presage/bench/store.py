@@ -1,4 +1,4 @@
-"""Results on disk. Every file takes its place in one step, so that a killed run loses nothing done."""
+"""Results on disk. Every file is written atomically, so that a killed run loses no finished work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in Markdown and LaTeX: our mean and standard error, and the paper's beside it."""
+"""Tables in Markdown and LaTeX: our mean and standard error, next to the paper's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MATH = {"sid": r"SID $\downarrow$", "shd": r"SHD $\downarrow$", "ece": r"ECE $\
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What stands in one place: our number, whether it is among the best, and the paper's number."""
+    """A cell: our number, whether it is among the best, and the paper's number."""
 
     ours: str
     best: bool
@@ -52,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A method in one block. done: runs with an answer of all runs. trivial: needs no causal reasoning."""
+    """A method in one block. done: runs with a result of all runs. trivial: needs no causal reasoning."""
 
     title: str
     done: str
@@ -77,7 +77,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Blocks one below the other; notes: runs without an answer. against_paper: the paper's numbers stand beside."""
+    """Blocks one below the other; notes: runs without a result. against_paper: whether to show the paper's numbers."""
 
     title: str
     blocks: list[Block]
@@ -147,7 +147,7 @@ def build_table(experiment: Experiment, frame: pd.DataFrame, remark: str = "") -
 
 
 def answered(mine: pd.DataFrame) -> str:
-    """How many runs of how many have an answer."""
+    """How many runs have a result, and of how many."""
     return f"{int((mine['status'] == 'ok').sum())}/{len(mine)}"
 
 
@@ -191,7 +191,7 @@ def _cell(
 
 
 def failures(title: str, section: str, mine: pd.DataFrame) -> list[str]:
-    """One line per column and reason for runs without an answer."""
+    """One line per column and reason for runs without a result."""
     notes = []
     for (column, status), group in mine[mine["status"] != "ok"].groupby(["column", "status"]):
         reason = "" if status == "no model" else f" ({group['message'].iloc[0]})"
@@ -242,7 +242,7 @@ def _escape(text: str) -> str:
 
 
 def latex(table: Table) -> str:
-    """A tabular for booktabs; the paper's numbers stand small below ours."""
+    """A tabular for booktabs; the paper's numbers are in small type below ours."""
     heads = table.blocks[0].heads
     columns: Sequence[str] = tuple(dict.fromkeys(column for column, _ in heads))
     per = len(heads) // len(columns)

@@ -70,7 +70,7 @@ def _files(folders: Iterable[str]) -> tuple[str, ...]:
 
 
 def task_key(task: Task) -> str | None:
-    """Names the result of a task; None if it needs a model that is not there."""
+    """The key of the result of a task; None if the model it needs does not exist."""
     baseline = get_baseline(task.method)
     settings = dict(task.settings)
     module = f"baselines/methods/{baseline.entry.partition(':')[0]}.py"
@@ -100,7 +100,7 @@ def task_key(task: Task) -> str | None:
 
 
 _SHARED = {"dag-gnn": ("neural",), "gran-dag": ("pruning",), "lingam": ("trivial",), "pc": ("hsic",), "igsp": ("hsic",)}
-"""Modules an adapter uses beside its own."""
+"""Modules that an adapter uses besides its own."""
 _LIBRARIES = {
     "causal_learn": "causal-learn",
     "gies_": "gies",

@@ -2,7 +2,7 @@
 
 Methods with a held-out score (DAG-GNN, GraN-DAG, DCDI, DiBS) take the settings with the best mean score of five
 instances, fitted to 80% of the rows. PC and IGSP have none; they take the settings with the best mean rank by SID and
-F1 beside the true graphs, which no one could do in practice and which favours them.
+F1 against the true graphs, which is impossible in practice and favours them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _task(method: str, column: str, changes: dict[str, Any], instance: int, d: i
 
 
 def _select(records: list[Record]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The best candidate per column and method; candidates without any answer are out of the race."""
+    """The best candidate per column and method; candidates without any result are left out."""
     frame = tidy(records)
     grids: dict[tuple[str, str, str], dict[str, Any]] = {}
     for record in records:

@@ -52,7 +52,7 @@ def discover(
         list[str] | None, typer.Option(metavar="NAMES", help="Columns to leave out, separated by commas.")
     ] = None,
     unmeasured_targets: Annotated[
-        str, typer.Option(metavar="environment|drop", help="Rows whose target is no variable of the table.")
+        str, typer.Option(metavar="environment|drop", help="What to do with rows whose target is not in the table.")
     ] = "environment",
     model: Annotated[str, typer.Option(help="A name of `presage models`, a file or a folder.")] = "general",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for report, tables and pictures.")] = None,

@@ -1,1 +1,1 @@
-"""Answering a question about data: inputs, models, knowledge, `discover` and its `Result`."""
+"""Causal discovery for a user's data: inputs, models, background knowledge, `discover` and its `Result`."""

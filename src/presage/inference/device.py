@@ -1,4 +1,4 @@
-"""The device a network runs on: the CPU unless another one is asked for and present."""
+"""The device a network runs on: the CPU unless another one is requested and available."""
 
 from __future__ import annotations
 

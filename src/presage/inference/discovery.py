@@ -84,7 +84,9 @@ def discover(
     elif all(option is None for option in (interventions, environment, roles, exclude, layer)):
         inputs = data
     else:
-        raise ConfigError("interventions, environment, roles, exclude and layer belong to read_inputs for read data")
+        raise ConfigError(
+            "the data was read by read_inputs; pass interventions, environment, roles, exclude and layer to it"
+        )
     _check_intervention_kind(engine, inputs.soft_targets)
     inputs = inputs.for_model(engine.reads_kinds, counts=engine.kind == "counts")
     kind_warnings = _check_kind(engine, inputs.countlike, counts)

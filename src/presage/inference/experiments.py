@@ -1,7 +1,7 @@
 """Which variable to intervene on next: the one whose set of descendants is most uncertain.
 
-A perfect intervention on v changes the descendants of v and nothing else. With enough rows it tells which variables
-these are, so it is worth the entropy of the descendant set of v under the distribution over graphs, which is
+A perfect intervention on v changes the descendants of v and nothing else. With enough rows it shows which variables
+these are, so its value is the entropy of the descendant set of v under the distribution over graphs, which is
 represented by samples.
 """
 
@@ -65,7 +65,7 @@ def experiment_frame(graphs: np.ndarray, names: Sequence[str], k: int, exclude: 
 
     Columns: variable; information (bits: the entropy of the set of descendants); settles (list of pairs of names whose
     edge the intervention would settle); reason (one sentence). Variables of equal information are ordered by the sum
-    of the entropies of the single answers "w is a descendant".
+    of the entropies of the single events "w is a descendant".
     """
     import pandas as pd
 
@@ -89,13 +89,15 @@ def experiment_frame(graphs: np.ndarray, names: Sequence[str], k: int, exclude: 
 
 
 def _reason(names: Sequence[str], v: int, probability: np.ndarray, partners: Sequence[int], information: float) -> str:
-    """One sentence: which effects are in doubt, and what the intervention decides."""
+    """One sentence: which effects are uncertain, and which edges the intervention settles."""
     if information < 0.05:
-        return f"The effects of {names[v]} are known already; an intervention would tell little."
+        return f"The effects of {names[v]} are known already; an intervention would add little information."
     order = np.argsort(-_binary_entropy(probability), kind="stable").tolist()
     doubtful = [w for w in order[:_SHOWN] if 0.05 < probability[w] < 0.95]
     effects = ", ".join(f"{names[w]} ({probability[w]:.2f})" for w in doubtful)
-    subject = f"It is uncertain whether {names[v]} influences {effects}" if effects else "Many small doubts add up"
+    subject = (
+        f"It is uncertain whether {names[v]} influences {effects}" if effects else "Many edges are slightly uncertain"
+    )
     if not partners:
         return f"{subject}."
     edges = ", ".join(f"{names[v]} - {names[w]}" for w in partners[:_SHOWN])

@@ -1,4 +1,4 @@
-"""What is known before looking at data: required and forbidden edges, tiers, roots."""
+"""Background knowledge: required and forbidden edges, tiers, roots."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Knowledge(Config):
         return bool(self.required or self.forbidden or self.tiers or self.roots)
 
     def masks(self, names: Sequence[str], acyclic: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Required and forbidden edges as bool [d, d] (row causes column), what follows from them included.
+        """Required and forbidden edges as bool [d, d] (row causes column), including those that they imply.
 
         acyclic: required paths forbid every edge back along them.
         """
@@ -74,7 +74,7 @@ class Knowledge(Config):
             if name not in position:
                 close = difflib.get_close_matches(name, names, n=1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise ConfigError(f"the background knowledge names {name!r}, which is no variable of the data{hint}")
+                raise ConfigError(f"the background knowledge names {name!r}, which is not a variable of the data{hint}")
             return position[name]
 
         for cause, effect in self.required:
@@ -89,7 +89,7 @@ class Knowledge(Config):
                 forbidden[np.ix_(later, earlier)] = True
         if acyclic and required.any():
             if not is_acyclic(required):
-                raise ConfigError("the required edges form a cycle, but this model answers with acyclic graphs")
+                raise ConfigError("the required edges form a cycle, but this model predicts acyclic graphs")
             forbidden |= _reachable(required).T
         return required, forbidden
 

@@ -191,7 +191,7 @@ class Model:
         if self.temperature is not None:
             logits = logits / self.temperature
         if not np.isfinite(logits).all():
-            raise ModelFileError(f"the model {self.name!r} gives values that are not finite; it is unusable")
+            raise ModelFileError(f"the model {self.name!r} predicts values that are not finite; it cannot be used")
         small = np.exp(-np.abs(logits))  # at most 1: neither side overflows
         probabilities: np.ndarray = np.where(logits >= 0.0, 1.0, small) / (1.0 + small)
         if not self._keep_diagonal:
@@ -208,7 +208,7 @@ def _available_memory() -> float:
 
 
 def _check_memory(d: int, per_pair: float, available: float) -> None:
-    """Refuse what cannot fit, before the system ends the process."""
+    """Refuse tables that do not fit, before the system kills the process."""
     if per_pair * d * d <= max(available, 1e9):
         return
     fits = int((available / per_pair) ** 0.5)

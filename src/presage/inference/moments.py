@@ -1,4 +1,4 @@
-"""`Moments`: the correlations of a table, which suffice for linear regressions long after the table is gone."""
+"""`Moments`: the correlations of a table, which suffice for linear regressions without the table."""
 
 from __future__ import annotations
 

@@ -279,8 +279,8 @@ class Result:
     def cpdag(self, threshold: float = 0.5) -> np.ndarray:
         """The equivalence class of the most probable acyclic graph: int8 [d, d], both entries 1 for undirected edges.
 
-        All graphs of the class imply the same conditional independences. The class does not use what interventions,
-        the shape of distributions or background knowledge tell about directions; the probabilities do.
+        All graphs of the class imply the same conditional independences. The class ignores what interventions, the
+        shape of distributions or background knowledge imply about directions; the probabilities use it.
         """
         return cpdag(self.adjacency(threshold))
 
@@ -307,7 +307,7 @@ class Result:
         return effect_frame(self._graphs, self.moments, self.names, threshold=threshold, units=units, level=level)
 
     def next_experiments(self, k: int = 5, *, exclude: Sequence[str] = ()) -> pd.DataFrame:
-        """The k variables on which an intervention would tell most about the graph.
+        """The k variables on which an intervention would be most informative about the graph.
 
         Columns: variable; information (bits: the entropy of its set of descendants over 500 sampled acyclic graphs);
         settles (pairs of names whose edge the intervention would settle); reason (a sentence). exclude: variables that

@@ -164,7 +164,7 @@ def total_effects(
 
 
 class _Mixture(NamedTuple):
-    """Student distributions [sets, m] with weights [sets, m]; the weight that is left in a column lies on 0."""
+    """Student distributions [sets, m] with weights [sets, m]; the remaining weight of a column is a point mass at 0."""
 
     slope: np.ndarray
     error: np.ndarray
@@ -219,7 +219,7 @@ def _require(moments: Moments | None) -> Moments:
 
 
 def _factors(moments: Moments, cause: int, outcomes: np.ndarray, units: Units) -> np.ndarray:
-    """Standardized effects times these [m] are effects in the units asked for."""
+    """Standardized effects times these [m] are effects in the requested units."""
     if units not in ("standardized", "raw"):
         raise ConfigError(f"units must be 'standardized' or 'raw', not {units!r}")
     if units == "standardized":

@@ -1,6 +1,6 @@
 """Checkpoints of a run: one safetensors file holds weights, averages, optimiser state and every counter.
 
-A file appears whole or not at all, so that a run killed at any moment resumes from the newest file. A checksum in its
+Files are written atomically, so that a run killed at any moment resumes from the newest file. A checksum in its
 header covers state and tensors; a run whose newest file is damaged resumes from the one before. Random streams need no
 state of their own: everything random about step t is addressed by (seed, t).
 """
@@ -63,7 +63,7 @@ def find_checkpoints(folder: Path) -> list[Path]:
 
 
 def load_newest(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint of a folder that is whole; None if there is no file at all."""
+    """The newest undamaged checkpoint of a folder; None if there is no file at all."""
     damaged: list[Path] = []
     for path in reversed(find_checkpoints(folder)):
         try:

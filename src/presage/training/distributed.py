@@ -19,10 +19,10 @@ _BF16_PROBE = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); torch
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc to keep freed memory; returns whether it took it.
+    """Make glibc keep freed memory; returns whether that worked.
 
-    By default it hands every large tensor back to the system and then pays page faults for the next one: a third of
-    the time of a training step on a CPU.
+    By default it returns every large tensor to the system, and the next one causes page faults: a third of the time of
+    a training step on a CPU.
     """
     try:
         libc = ctypes.CDLL("libc.so.6")
@@ -33,7 +33,7 @@ def keep_freed_memory() -> bool:
 
 
 def check_bf16() -> None:
-    """Raise `ConfigError` where bf16 products crash, as on virtual machines that announce AMX and do not have it."""
+    """Raise `ConfigError` where bf16 products crash, as on virtual machines that announce AMX without having it."""
     done = subprocess.run([sys.executable, "-c", _BF16_PROBE], capture_output=True, check=False)
     if done.returncode != 0:
         raise ConfigError(
@@ -75,7 +75,7 @@ class Distributed:
         return float(flat[-2]), float(flat[-1])
 
     def follow(self, spent: float, stopping: bool) -> tuple[float, bool]:
-        """What the leading process says of budget and signals: clocks differ, schedules must not."""
+        """Budget and signals of the leading process, for all processes: clocks differ, schedules must not."""
         if self.size == 1:
             return spent, stopping
         tensor = torch.tensor([spent, float(stopping)], dtype=torch.float64, device=self.device)

@@ -1,7 +1,7 @@
 """Evaluation of a trained network for its release: scores on held-out datasets, calibration, temperature.
 
-All datasets are of the validation stream. Those of the fit of the temperature, those of the scores and those on which
-training validates have different indices, so that no score is measured on data that decided anything.
+All datasets are of the validation stream. Temperature, scores and validation during training use different indices, so
+no score is measured on data that was used to choose anything.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TITLES = {
     "effect_sign": "sign of effects",
     "effect_correlation": "correlation of effects",
 }
-"""How a card calls a score, where the name itself does not read well."""
+"""Names of scores on a card, where they differ from the keys."""
 _LOG_TEMPERATURES = (-1.5, 1.5)
 
 Notify = Callable[[str], None]

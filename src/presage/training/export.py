@@ -53,7 +53,7 @@ def about(domain: Domain) -> str:
 
 
 MAX_OOD_VARIABLES, MAX_OOD_ROWS = 50, 2000
-"""Larger datasets take long to predict and say little more about what is usual."""
+"""Larger datasets take long to predict and add little to the usual ranges."""
 
 
 def fit_summaries(config: TrainConfig, network: Network) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How a configuration comes together: defaults < recipe < configuration file < single settings < flags.
+"""The layers of a configuration: defaults < recipe < configuration file < single settings < flags.
 
 A layer is JSON data with some of the fields of a `TrainConfig`, nested as they are. A later layer wins field by field.
 """

@@ -100,7 +100,7 @@ class Trainer:
         if saved is not None:
             self._restore(saved)
         if self.distributed.leads:
-            for path in () if saved is None else saved.damaged:  # out of the way of the checkpoints to come
+            for path in () if saved is None else saved.damaged:  # so that new checkpoints do not collide with them
                 path.replace(path.with_name(f"{path.name}.damaged"))
             with atomic_write(self.folder / "config.json") as file:
                 file.write(json.dumps(config.to_json(), indent=2).encode())

@@ -2,7 +2,7 @@
 
 The same update as `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")`, with two differences that matter on a CPU:
 matrices of one shape are orthogonalised together in one batched product, and in float32. PyTorch's version computes
-in bf16, which ends the process on virtual machines that announce AMX instructions without having them.
+in bf16, which crashes on virtual machines that announce AMX instructions without having them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Edge probabilities of a network for one dataset, without a model file around it."""
+"""Edge probabilities of a network for one dataset, without a model file."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def append_log(folder: Path, entry: dict[str, Any]) -> None:
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The entries of the log of a run; lines that are no entries, such as one cut short by a kill, are left out."""
+    """The entries of the log of a run; incomplete lines, as a killed run may leave, are skipped."""
     try:
         text = (folder / LOG).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -55,12 +55,12 @@ _CURVES = {
     "f1_obs": "F1 observational",
     "f1_int": "F1 interventional",
 }
-"""What a validation logs, and how a card calls it."""
+"""Keys that a validation logs, and their names on a card."""
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What is released: the network, the metadata of its file, its configuration, and its run folders by stage."""
+    """The source of a release: the network, the metadata of its file, its configuration, and its run folders by stage."""
 
     network: Network
     metadata: dict[str, Any]
@@ -140,7 +140,7 @@ def _open(run: str, notify: Notify) -> _Source:
     try:
         config = TrainConfig.from_json(metadata["train"]["config"])
     except (KeyError, TypeError) as error:
-        raise ConfigError(f"{path} says nothing about its training, so it cannot be evaluated") from error
+        raise ConfigError(f"{path} does not state how it was trained, so it cannot be evaluated") from error
     return _Source(network, metadata, config, ())
 
 

@@ -36,7 +36,7 @@ def spectral_radius(
     where it is not predicted. Where the steps lead to zero, as for the zero matrix and for any acyclic 0/1 graph whose
     longest path has fewer edges than there are steps, radius and gradient are exactly 0; nothing ever becomes NaN.
 
-    generator: what to draw a and b from, or the draws themselves as [2, B, d].
+    generator: source of a and b, or their start values [2, B, d].
     start: "normal" draws a and b from N(0, I) as the paper does; "positive" takes the absolute values. The leading
     vectors of a non-negative matrix are non-negative, so the second cannot start out nearly orthogonal to them: close
     to acyclicity, where ten steps do not converge, it keeps the radius non-negative and the largest gradients of a

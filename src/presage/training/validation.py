@@ -71,7 +71,7 @@ def held_out_sets(domain: Domain, settings: ValidationConfig, *, start: int = 0)
 
 
 def predict_held_out(network: Network, batch: TrainBatch) -> list[HeldOut]:
-    """What a network predicts for each dataset of a set, beside the truth."""
+    """True and predicted graphs of each dataset of a set."""
     found = []
     for k, prediction in enumerate(_predictions(network, batch)):
         effects = None

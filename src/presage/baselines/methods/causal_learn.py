@@ -45,12 +45,12 @@ def _seeded(problem: Problem) -> Iterator[None]:
 
 
 def _trivial(problem: Problem) -> Estimate | None:
-    """One variable has one answer, and the package none."""
+    """The only graph over one variable; the package fails there."""
     return cpdag_row_to_column(np.zeros((1, 1))) if problem.d == 1 else None
 
 
 def _register_hsic() -> None:
-    """Make HSIC-gamma known to the package by name, as its interface for tests of one's own asks."""
+    """Register HSIC-gamma with the package, through its interface for custom tests."""
     from presage.baselines.methods.hsic import HsicTests
 
     package = _package("utils.cit")

@@ -24,7 +24,7 @@ BATCH = 512
 """Rows per step: with fewer, the noise of Z blurs the weights."""
 SPARSITY = 0.02
 MULTIPLIER = 5.0
-"""Per variable. Acyclicity counts from the first step: else the weights settle on a cyclic model as likely."""
+"""Per variable. Acyclicity is enforced from the first step; without, weights settle on an equally likely cycle."""
 
 
 class _Curve:
@@ -94,7 +94,7 @@ def dag_gnn(
     train, held = problem.split() if holdout else (np.arange(len(problem.x)), np.arange(0))
     values = problem.centred(standardize)
     scales = values.std(axis=0)
-    # One scale for all columns, as their ratios tell the order; the smallest is closest to that of the noise.
+    # One scale for all columns, as their ratios carry the order; the smallest is closest to that of the noise.
     x = torch.from_numpy(values / (scales[scales > 0.0].min() if scales.any() else 1.0)).float()
     model = _Autoencoder(problem.d, hidden, rng)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.99))

@@ -32,9 +32,9 @@ def gies(problem: Problem) -> Estimate:
 
 
 def _score(data: list[np.ndarray], targets: list[list[int]]) -> Any:
-    """The package's score with one intercept per variable over all environments that leave it alone.
+    """The package's score with one intercept per variable over all environments that do not intervene on it.
 
-    The package centres every environment on its own, which throws away how interventions shift means: on the Sachs
+    The package centres every environment on its own, which discards how interventions shift means: on the Sachs
     data it then finds 9 edges. With one intercept it finds the 46 edges the paper reports, with the same SHD, SID, F1.
     """
     from gies.scores.gauss_int_l0_pen import GaussIntL0Pen

@@ -1,8 +1,8 @@
-"""HSIC-gamma: are i and j independent given Z, when relations may be curved?
+"""HSIC-gamma: a test of whether i and j are independent given Z, for nonlinear relations.
 
-What additive splines of Z explain of both is taken away; then the Hilbert-Schmidt independence criterion of what is
-left is compared with the gamma distribution it has under independence (Gretton et al. 2008, A kernel statistical test
-of independence). With Gaussian kernels whose width is the median distance.
+Both are regressed on additive splines of Z. The Hilbert-Schmidt independence criterion of the residuals is compared
+with its gamma approximation under independence (Gretton et al. 2008, A kernel statistical test of independence). The
+kernels are Gaussian; their width is the median distance.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["HsicTests"]
 KNOTS = 6
 RIDGE = 1e-3
 KERNELS_KEPT = 256
-"""Kernel matrices are large (n x n) and asked for again and again: the newest are kept."""
+"""Kernel matrices are large (n x n) and used repeatedly: the most recent ones are cached."""
 
 
 class _Kernel(NamedTuple):
-    centred: np.ndarray  # [n, n], row and column means taken away
+    centred: np.ndarray  # [n, n], row and column means subtracted
     level: float  # mean off the diagonal
 
 

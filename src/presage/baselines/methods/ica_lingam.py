@@ -1,7 +1,7 @@
 """LiNGAM by independent component analysis, written from Shimizu et al. (2006).
 
-The package lingam excludes the SciPy of today, and the copy of it in causal-learn 0.1.4.8 sets one weight too many to
-zero before it looks for a causal order: of two variables it always answers that the first causes the second.
+The package lingam excludes current versions of SciPy, and the copy of it in causal-learn 0.1.4.8 sets one weight too
+many to zero before it looks for a causal order: for two variables, the first always causes the second.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """IGSP: greedy search over permutations with conditional independence and invariance tests.
 
 Written from Wang, Solus, Yang, Uhler (2017) and Yang, Katcoff, Uhler (2018). A permutation of the variables implies
-a DAG: earlier i causes later j unless they are independent given all others before j. The search turns covered edges
+a DAG: earlier i causes later j unless they are independent given all others before j. The search reverses covered edges
 i -> j (both have the same further parents) as long as that leads to fewer edges, or to as many edges of which fewer
 contradict the interventional data. An edge i -> j contradicts it if intervening on i leaves the distribution of j
 unchanged, or if intervening on j changes that of i.
@@ -27,7 +27,7 @@ _KINDS = ("gaussian", "hsic")
 class IndependenceTests:
     """Tests of independence on observational rows, and for a changed mean or variance under each intervention.
 
-    kind: "gaussian" (Fisher's z) or "hsic" (HSIC-gamma, for curved relations; much slower).
+    kind: "gaussian" (Fisher's z) or "hsic" (HSIC-gamma, for nonlinear relations; much slower).
     """
 
     def __init__(self, problem: Problem, alpha: float, alpha_invariance: float, kind: str) -> None:
@@ -35,7 +35,7 @@ class IndependenceTests:
             raise ConfigError(f"the test must be one of {', '.join(_KINDS)}, not {kind!r}")
         x = problem.regular()
         observational = ~problem.mask.any(axis=1)
-        # With hardly any observational rows (none, for instance) the intervened ones must serve too.
+        # With few or no observational rows, the interventional ones are used as well.
         self.base = x[observational] if observational.sum() > problem.d + 5 else x
         self.hsic = HsicTests(self.base) if kind == "hsic" else None
         self.correlation = np.corrcoef(self.base, rowvar=False).reshape(problem.d, problem.d)
@@ -70,7 +70,7 @@ class IndependenceTests:
         ratio = float(b.var(ddof=1) / max(a.var(ddof=1), 1e-300))
         below = float(special.fdtr(len(b) - 1, len(a) - 1, ratio))
         variance = 2.0 * min(below, 1.0 - below)
-        return min(mean, variance) < self.alpha_invariance / 2.0  # two tests, one question
+        return min(mean, variance) < self.alpha_invariance / 2.0  # Bonferroni correction for two tests
 
 
 def _implied(tests: IndependenceTests, order: np.ndarray) -> np.ndarray:
@@ -85,7 +85,7 @@ def _implied(tests: IndependenceTests, order: np.ndarray) -> np.ndarray:
 
 
 def _turned(tests: IndependenceTests, graph: np.ndarray, i: int, j: int) -> np.ndarray:
-    """The graph after turning the covered edge i -> j; parents they share may become superfluous."""
+    """The graph after reversing the covered edge i -> j; shared parents may become superfluous."""
     shared = np.flatnonzero(graph[:, i]).tolist()
     graph = graph.copy()
     graph[i, j], graph[j, i] = False, True
@@ -106,7 +106,7 @@ def _cost(tests: IndependenceTests, graph: np.ndarray) -> tuple[int, int]:
 
 
 def _covered(tests: IndependenceTests, graph: np.ndarray) -> list[tuple[int, int]]:
-    """Covered edges worth turning, those that contradict the interventions first.
+    """Covered edges worth reversing, those that contradict the interventions first.
 
     An edge whose cause was intervened on, and whose effect then changed, is settled.
     """
@@ -121,7 +121,7 @@ def _covered(tests: IndependenceTests, graph: np.ndarray) -> list[tuple[int, int
 
 
 def _descend(tests: IndependenceTests, graph: np.ndarray, depth: int) -> np.ndarray:
-    """Turn covered edges while a graph of lower cost is within `depth` turns."""
+    """Reverse covered edges while a graph of lower cost is within `depth` reversals."""
     cost = _cost(tests, graph)
     while True:
         seen = {graph.tobytes()}

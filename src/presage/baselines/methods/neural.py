@@ -28,7 +28,7 @@ __all__ = ["RATE", "AcyclicityPenalty", "cycles", "dcdi", "gran_dag"]
 BATCH = 128
 RATE = 3e-3
 WARM_UP = 0.3
-"""Share of the steps before acyclicity is asked for."""
+"""Share of the steps before the acyclicity constraint applies."""
 ROUNDS = 50
 """Number of updates of the multipliers."""
 
@@ -93,7 +93,7 @@ def cycles(edges: torch.Tensor) -> torch.Tensor:
     """Zero exactly for an acyclic matrix [d, d] of numbers >= 0: log of the mean diagonal of (1 + edges / d)^d.
 
     The logarithm keeps dense matrices, where the power is huge, on the scale of sparse ones. On a graph without cycles
-    the gradient vanishes for every edge that closes none, so that the constraint leaves a found graph alone.
+    the gradient vanishes for every edge that closes none, so the constraint does not change an acyclic graph.
     """
     import torch
 
@@ -105,7 +105,7 @@ def cycles(edges: torch.Tensor) -> torch.Tensor:
 class AcyclicityPenalty:
     """The augmented Lagrangian of `cycles(edges) = 0`.
 
-    In a first share `warm_up` of the steps nothing is asked for. multiplier: of the linear term right after that.
+    The constraint does not apply in the first share `warm_up` of the steps. multiplier: of the linear term after that.
     """
 
     def __init__(self, steps: int, *, warm_up: float = WARM_UP, multiplier: float = 0.0) -> None:
@@ -114,7 +114,7 @@ class AcyclicityPenalty:
         self.multiplier, self.penalty, self.last = multiplier, 0.0, float("inf")
 
     def __call__(self, step: int, edges: torch.Tensor) -> torch.Tensor | float:
-        """What to add to the loss in a step."""
+        """The term to add to the loss in a step."""
         if step < self.warm:
             return 0.0
         found = cycles(edges)

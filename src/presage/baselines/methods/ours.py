@@ -1,4 +1,4 @@
-"""Our own networks as one more method of the benchmark."""
+"""Our own networks as a method of the benchmark."""
 
 from __future__ import annotations
 

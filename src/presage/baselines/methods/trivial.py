@@ -1,4 +1,4 @@
-"""Answers that need no causal reasoning. A benchmark on which they do well is too easy."""
+"""Methods without causal reasoning. A benchmark on which they do well is too easy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sort_and_regress(x: np.ndarray, key: np.ndarray, rng: np.random.Generator) -
 
 
 def variance_sort(problem: Problem) -> Estimate:
-    """Causal order by variance of the data as measured (the standardized data has none left to sort by)."""
+    """Causal order by variance of the data as measured (standardized data all have variance 1)."""
     return graph_row_to_column(sort_and_regress(problem.x, problem.raw.var(axis=0), problem.rng))
 
 

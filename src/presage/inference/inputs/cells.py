@@ -52,7 +52,7 @@ class TextColumn:
     """A column without a numeric type, as read.
 
     numbers: [n] or None if the column is text; labels: [n] stripped text, None where missing (None for numbers).
-    problem: why the column is no column of numbers although most of its cells are.
+    problem: why the column cannot be read as numbers although most of its cells are numbers.
     levels: the levels in the order of a pandas category; ordered: whether that order means something.
     """
 
@@ -66,7 +66,7 @@ class TextColumn:
     limit_example: str = ""
     missing_words: frozenset[str] = field(default_factory=frozenset)
     comma: bool | None = None
-    """Whether commas are decimal; None if that is open or there are none."""
+    """Whether commas are decimal; None if both are possible or there are none."""
     open_comma: bool = False
     """Whether the cells could be read both ways (`1,234`)."""
 

@@ -21,7 +21,7 @@ _FIRST = frozenset(
     ("no", "n", "false", "f", "absent", "negative", "neg", "-", "0", "off", "never", "control", "ctrl", "healthy",
      "normal", "wt", "low", "nein", "non", "untreated", "female")
 )  # fmt: skip
-"""Words for the level 0 of two; otherwise the levels are sorted."""
+"""Words that become level 0 of a binary column; without one, levels are sorted."""
 _SCALES = (
     ("none", "minimal", "mild", "moderate", "severe", "extreme"),
     ("none", "slight", "moderate", "strong"),

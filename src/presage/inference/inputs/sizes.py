@@ -1,4 +1,4 @@
-"""Sizes of files before they are read: decompressed bytes and sizes claimed in headers, against the memory there is."""
+"""Sizes of files before they are read: decompressed bytes and sizes claimed in headers, against the free memory."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def check_npy(path: Path, limit: int) -> None:
         rest = path.stat().st_size - file.tell()
     check_size(claimed, limit, path)
     if claimed > rest:
-        raise DataError(f"{str(path)!r} is cut off: its header promises {claimed:,} bytes, but {rest:,} are there")
+        raise DataError(f"{str(path)!r} is cut off: its header announces {claimed:,} bytes, but only {rest:,} follow")
 
 
 def check_npz(path: Path, limit: int) -> None:

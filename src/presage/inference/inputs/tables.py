@@ -217,7 +217,7 @@ def _from_anndata(adata: Any, layer: str | None) -> Table:
 
 
 def as_written(value: Any) -> str:
-    """A number as a person writes it, for previews.
+    """A number in its usual notation, for previews.
 
     >>> as_written(100523.0), as_written(0.1 + 0.2), as_written(float("nan"))
     ('100523', '0.3', '')

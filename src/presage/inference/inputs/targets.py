@@ -53,7 +53,7 @@ def split_targets(text: str, variables: Iterable[str]) -> list[str]:
 class Targets:
     """Interventions as read.
 
-    mask: bool [n, d] over the variables, or None. unmeasured: for each row the names of targets that are no variables,
+    mask: bool [n, d] over the variables, or None. unmeasured: for each row the names of targets that are not variables,
     joined by "+", or None; None if there are none at all.
     """
 
@@ -208,7 +208,7 @@ def _binary(mask: np.ndarray, space: _Space, names: Sequence[str] | None = None)
 
 
 def _plain(mask: np.ndarray) -> np.ndarray:
-    """An array of objects as numbers; unchanged if they are none."""
+    """An array of objects as numbers; unchanged if some are not numbers."""
     try:
         return mask.astype(np.float64)
     except (TypeError, ValueError, OverflowError, ArithmeticError):
@@ -243,7 +243,7 @@ def _from_entries(entries: Iterable[Any], space: _Space) -> Targets:
 
 
 def _targets(entry: Any, row: int, space: _Space) -> tuple[list[int], list[str]]:
-    """Positions of the targets of one row, and names of those that are no variables."""
+    """Positions of the targets of one row, and names of those that are not variables."""
     if entry is None or (isinstance(entry, (float, np.floating)) and np.isnan(entry)):
         return [], []
     if isinstance(entry, str):

@@ -91,7 +91,7 @@ def read_text_file(path: Path, suffix: str, limit: int) -> Table:
 
 
 def _without_empty(frame: Any) -> Any:
-    """Without nameless, empty columns, which a separator at the end of every line makes."""
+    """The frame without the unnamed, empty column that a separator at the end of every line creates."""
     nameless = [j for j, name in enumerate(frame.columns) if name.startswith("Unnamed: ")]
     empty = {j for j in nameless if frame.iloc[:, j].isna().all()}
     return frame.iloc[:, [j for j in range(frame.shape[1]) if j not in empty]] if empty else frame

@@ -134,7 +134,7 @@ def odd_array(rng: Rng, ndim: int | None = None) -> np.ndarray:
     elif kind == "dtype":
         values = np.nan_to_num(values, posinf=0, neginf=0)
         with contextlib.suppress(TypeError, ValueError, OverflowError):
-            return np.clip(values, -1e4, 1e4).astype(pick(rng, DTYPES))
+            return np.asarray(np.clip(values, -1e4, 1e4)).astype(pick(rng, DTYPES))
     elif kind == "order":
         values = np.asfortranarray(values)[..., ::-1]
     return np.asarray(values)
@@ -176,7 +176,11 @@ def odd_column(rng: Rng, n: int) -> Any:
         lambda: pd.arrays.SparseArray(np.round(numbers)),
         lambda: numbers + 1j,
     )
-    return pd.Series(pick(rng, makers)())
+    values = pick(rng, makers)()
+    try:
+        return pd.Series(values)
+    except OverflowError:  # pandas cannot hold 10**400 among floats
+        return pd.Series(values, dtype=object)
 
 
 def odd_frame(rng: Rng) -> Any:

@@ -319,6 +319,9 @@ class RowStatistics:
             return [slice(None)]
         if len(self.u) > 1 or not self.any_intervened:
             return list(self.chunk_slices)
+        # `index_select` of a transposed view would copy all of it for every chunk.
+        self.views = [view.contiguous() for view in self.views]
+        self.x = self.x.contiguous()
         first_target = self.u[0].byte().argmax(dim=1).masked_fill_(~self.any[0, :, 0], -1)  # [n]
         return list(first_target.argsort(stable=True).split(rows))
 

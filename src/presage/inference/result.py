@@ -418,7 +418,7 @@ class Result:
             )
         except OSError as error:
             raise ConfigError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ConfigError(f"{str(file)!r} is not a saved result ({type(error).__name__}: {error})") from error
 
     def plot(self, threshold: float = 0.5) -> Figure:

@@ -29,7 +29,7 @@ def table(d: int) -> pd.DataFrame:
     """A simulated table of d variables."""
     simulated = presage.simulate("rff", d=d, n=400, n_interventional=100, seed=d)
     names = [f"gene{j:03d}" for j in range(d)]
-    frame = pd.DataFrame(simulated.x, columns=names)
+    frame = pd.DataFrame(simulated.x.round(3), columns=names)
     frame["target"] = ["control" if not row.any() else names[int(np.argmax(row))] for row in simulated.interventions]
     if d == min(SIZES):
         rng = np.random.default_rng(d)

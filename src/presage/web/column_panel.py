@@ -20,14 +20,17 @@ __all__ = ["columns_part"]
 _LABELS = {"environment": "environment (batch, site)", "intervention": "intervention target"}
 
 
-def columns_part(columns: Sequence[Column], left_off: int = 0) -> list[Any]:
-    """The table of columns. left_off: how many more there are."""
+def columns_part(columns: Sequence[Column], left_off: int = 0, proposed: str | None = None) -> list[Any]:
+    """The table of columns. left_off: how many more there are. proposed: the column proposed for interventions."""
     if not columns:
         return []
     head = html.Tr([html.Th("column"), html.Th("role"), html.Th("reason")])
     parts: list[Any] = [
         html.Div(
-            html.Table([html.Thead(head), html.Tbody([_row(column) for column in columns])], className="roles"),
+            html.Table(
+                [html.Thead(head), html.Tbody([_row(column, column.name == proposed) for column in columns])],
+                className="roles",
+            ),
             className="scroll roles-scroll",
         )
     ]
@@ -36,7 +39,7 @@ def columns_part(columns: Sequence[Column], left_off: int = 0) -> list[Any]:
     return parts
 
 
-def _row(column: Column) -> html.Tr:
+def _row(column: Column, proposed: bool) -> html.Tr:
     options: list[Any] = [html.Option("choose …", value="")] if not column.role else []
     groups = (
         ("Variable", [role for role in column.options if role in VARIABLES]),
@@ -48,7 +51,7 @@ def _row(column: Column) -> html.Tr:
     choice: list[Any] = [
         html.Select(
             options,
-            **data(column=column.name, guess=column.role, order=column.order),
+            **data(column=column.name, guess=column.role, order=column.order, proposed="yes" if proposed else ""),
             **aria(label=f"Role of {column.name}"),
         )
     ]

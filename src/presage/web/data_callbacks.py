@@ -213,7 +213,7 @@ def _show_source(source: Source) -> dict[str, Any]:
     options, value = intervention_choices(preview)
     return _data_outputs(
         preview=preview_part(preview),
-        columns=columns_part(preview.roles, preview.unlisted_columns),
+        columns=columns_part(preview.roles, preview.unlisted_columns, preview.guess),
         columns_hidden=not preview.roles,
         column_line_hidden=not preview.roles,
         roles={},
@@ -334,7 +334,8 @@ def register(app: Dash, context: Context) -> None:
     @app.callback(Output("model-about", "children"), Input("model", "value"), Input("countlike", "data"))
     def describe_model(model: Any, countlike: Any) -> list[Any]:
         about = next((offer.about for offer in context.models if offer.name == model), "")
-        parts: list[Any] = [html.P(sentence(about))] if about else []
+        detail = about.partition("; ")[2] or about  # the label of the model says what it is for
+        parts: list[Any] = [html.P(sentence(detail))] if detail else []
         best = None if countlike is None else recommended(context, bool(countlike))
         if best is None:
             return parts

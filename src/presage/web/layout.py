@@ -143,7 +143,7 @@ def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: i
         ],
     )
     summary = html.P(
-        [html.Span(id="column-summary"), html.Button("Columns", id="show-columns", className="plain")],
+        [html.Span(id="column-summary"), html.Button("Change", id="show-columns", className="plain")],
         id="column-line",
         className="small",
         hidden=True,

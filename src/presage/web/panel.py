@@ -33,7 +33,7 @@ def edge_part(result: Result, before: Result, i: int, j: int) -> list[Any]:
     a, b = result.names[i], result.names[j]
     rows = [_bar(f"{a} → {b}", result.matrix[i, j]), _bar(f"{b} → {a}", result.matrix[j, i])]
     if result.hidden_causes is not None:
-        rows.append(_bar("hidden common cause", float(result.hidden_causes[i, j]), "hidden"))
+        rows.append(_bar("hidden cause of both", float(result.hidden_causes[i, j]), "hidden"))
     parts: list[Any] = [html.Div(rows, className="bars")]
     if result.effect is not None and np.isfinite(result.effect[i, j]):
         value = float(result.effect[i, j])

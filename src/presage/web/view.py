@@ -66,9 +66,9 @@ def node_positions(result: Result, view: View) -> list[tuple[float, float]]:
     places = layered_positions(_layers(result, view))
     many = len(result.names) > MANY
     widest = max((_box_width(name) for name in result.names), default=40.0)
-    across = widest + 10.0 if many else max(78.0, widest + 18.0)
+    across = widest + 10.0 if many else max(78.0, widest + 40.0)  # lanes for edges between the boxes of a layer
     wide, high = np.ptp(places, axis=0) if len(places) else (1.0, 1.0)
-    down = np.clip(across * wide / 1.3 / max(float(high), 1.0), 52.0, 96.0)  # long chains are drawn closer
+    down = np.clip(across * wide / 1.3 / max(float(high), 1.0), 64.0, 110.0)  # long chains are drawn closer
     return [(float(across * x), float(-down * y)) for x, y in places]
 
 

@@ -36,10 +36,11 @@
       select.value = role;
       counts[role === "" ? "open" : VARIABLES.includes(role) ? "variable" : role] += 1;
       const row = select.closest("tr");
-      row.classList.toggle("changed", role !== guess);
+      const proposed = role === "intervention" && select.dataset.proposed !== "";
+      row.classList.toggle("changed", role !== guess && !proposed);
       row.classList.toggle("ignored", role === "ignored");
       row.classList.toggle("undecided", role === "");
-      showReason(row.querySelector("[data-why]"), role, guess, given);
+      showReason(row.querySelector("[data-why]"), role, proposed ? role : guess, given, proposed);
     }
     const place = document.getElementById("column-summary");
     if (!place) return;
@@ -52,9 +53,9 @@
   }
 
   // The reason of the guess, or what was chosen; an ordinal column of text also shows its levels, to be put in order.
-  function showReason(cell, role, guess, given) {
+  function showReason(cell, role, guess, given, proposed) {
     const levels = given && given.includes("<") ? given : "";
-    let text = cell.dataset.why;
+    let text = proposed ? "it names variables, so it may hold the targets of interventions" : cell.dataset.why;
     if (role !== guess) text = guess ? `as you chose (guess: ${guess}, ${cell.dataset.why})` : "as you chose";
     const label = cell.querySelector("label");
     if (!levels) { if (cell.textContent !== text || label) cell.textContent = text; return; }

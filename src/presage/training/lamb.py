@@ -79,7 +79,7 @@ class Lamb(Optimizer):
         if group["weight_decay"]:
             step.add_(weight, alpha=group["weight_decay"])
         size, length = torch.linalg.vector_norm(weight), torch.linalg.vector_norm(step)
-        # The ratio is 1 for zero weights, which could not change otherwise, and for a zero step, to avoid dividing by 0.
+        # The ratio is 1 for zero weights, which could not change otherwise, and for a zero step: no division by 0.
         ratio = torch.where((size > 0) & (length > 0), size / length, torch.ones_like(size))
         weight.sub_(step * (group["lr"] * ratio))
 

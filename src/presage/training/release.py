@@ -60,7 +60,7 @@ _CURVES = {
 
 @dataclass(frozen=True)
 class _Source:
-    """The source of a release: the network, the metadata of its file, its configuration, and its run folders by stage."""
+    """The source of a release: the network, the metadata of its file, its configuration and its runs by stage."""
 
     network: Network
     metadata: dict[str, Any]

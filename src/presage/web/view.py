@@ -33,6 +33,7 @@ MAX_DRAWN = 600
 MANY = 40
 """With more variables than this, variables without edges are not drawn and the heat map is ordered and thinned."""
 _BOX_HEIGHT = 28.0
+_FEW_EDGES = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,8 @@ def node_positions(result: Result, view: View) -> list[tuple[float, float]]:
     widest = max((_box_width(name) for name in result.names), default=40.0)
     across = widest + 10.0 if many else max(78.0, widest + 40.0)  # lanes for edges between the boxes of a layer
     wide, high = np.ptp(places, axis=0) if len(places) else (1.0, 1.0)
-    down = np.clip(across * wide / 1.3 / max(float(high), 1.0), 64.0, 110.0)  # long chains are drawn closer
+    shape = 0.95 if many else 1.3  # width by height of the place for the graph
+    down = np.clip(across * wide / shape / max(float(high), 1.0), 64.0, 110.0)  # long chains are drawn closer
     return [(float(across * x), float(-down * y)) for x, y in places]
 
 
@@ -164,8 +166,8 @@ def _bends(result: Result, places: list[tuple[float, float]], pairs: list[Any], 
     if many:
         sizes[~linked] = 0.0  # not drawn
     length = np.hypot(*(positions[edges[:, 1]] - positions[edges[:, 0]]).T)
-    # Among many boxes wide arcs confuse more than an edge that passes behind one of them.
-    routes = edge_bends(positions, sizes, edges, stiffness=2.0 if many else 0.05)
+    # Among many boxes and edges wide arcs confuse more than an edge that passes behind a box.
+    routes = edge_bends(positions, sizes, edges, stiffness=2.0 if many and len(pairs) > _FEW_EDGES else 0.05)
     return [(float(bend * far), float(weight)) for (bend, weight), far in zip(routes, length, strict=True)]
 
 

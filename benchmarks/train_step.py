@@ -81,7 +81,8 @@ def main() -> None:
         return
     pair = json.dumps(json.loads(options.config.read_text())["net"]) if options.config else "pair"
     print(
-        "| d | threads | precision | pair: datasets per CPU second (CPU s each, MB each) | axial: the same | pair over axial, CPU |"
+        "| d | threads | precision | pair: datasets per CPU second (CPU s each, MB each) | axial: the same "
+        "| pair over axial, CPU |"
     )
     print("| --- | --- | --- | --- | --- | --- |")
     for d in (30,) if options.quick else (10, 30, 50):

@@ -1,38 +1,28 @@
 """Peak memory and time of discovery on large tables, each case in its own process.
 
-    python benchmarks/scale.py [--model scm] [--cases rows,variables,file] [--json]
+    python benchmarks/scale.py [--model general] [--cases rows,variables,file] [--threads 2] [--json]
+    python benchmarks/scale.py --against ../older/src          # the same with an older checkout, side by side
 
-rows: one million rows x 50 variables in memory (limit: 2 GiB in total). variables: 1000 rows x 1000 variables (16 GiB).
+rows: one million rows x 50 variables in memory (limit: 2 GiB in total). variables: 1000 rows x 1000 variables (4 GiB).
 file: one million rows x 50 variables from a parquet file. The cost does not depend on the values, which are random.
-Without --model the bundled scm model is used, or, if there is none, an untrained network of the default size.
+Processor time counts all threads; unlike wall-clock time it depends little on other load. --rows makes the first two
+tables shorter.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
+import os
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-CASES = {"rows": (1_000_000, 50, 2.0), "file": (1_000_000, 50, 2.0), "variables": (1000, 1000, 16.0)}
-
-
-def default_model() -> str:
-    import presage
-    from presage.inference.hub import BUNDLED
-
-    if (BUNDLED / "scm.safetensors").exists():
-        return "scm"
-    from presage.networks.network import build_network
-    from presage.networks.pair import PairConfig
-    from presage.networks.weights import save_model
-
-    path = Path(tempfile.mkdtemp()) / "untrained.safetensors"
-    save_model(path, build_network(PairConfig()), {"name": "untrained", "presage": presage.__version__})
-    return str(path)
+CASES = {"rows": (1_000_000, 50, 2.0), "file": (1_000_000, 50, 2.0), "variables": (1000, 1000, 4.0)}
 
 
 def write_table(path: str, n: int, d: int) -> None:
@@ -43,62 +33,80 @@ def write_table(path: str, n: int, d: int) -> None:
     frame.to_parquet(path)
 
 
-def measure(case: str, model: str, path: str | None, queue: multiprocessing.Queue) -> None:
+def measure(case: str, model: str, n: int, path: str) -> dict[str, Any]:
+    """One call of `discover` in this process."""
     import numpy as np
 
     import presage
 
-    n, d, _ = CASES[case]
+    d = CASES[case][1]
     loaded = presage.load_model(model)
     rng = np.random.default_rng(0)
-    data = path if path is not None else rng.normal(size=(n, d))
+    data = path or rng.normal(size=(n, d))
     targets = None
-    if path is None:
+    if not path:
         targets = np.zeros((n, d), dtype=bool)
         targets[np.arange(n // 2), rng.integers(d, size=n // 2)] = True
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    start = time.perf_counter()
-    try:
-        result = presage.discover(data, targets, model=loaded)
-        outcome = f"{len(result.names)} x {len(result.names)} probabilities"
-    except presage.PresageError as error:
-        outcome = str(error)
-    seconds = time.perf_counter() - start
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = presage.discover(data, targets, model=loaded)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    queue.put(
-        {"seconds": round(seconds, 1), "before_gib": round(before, 2), "peak_gib": round(peak, 2), "outcome": outcome}
-    )
+    return {
+        "seconds": round(wall, 1),
+        "processor_seconds": round(cpu, 1),
+        "before_gib": round(before, 2),
+        "peak_gib": round(peak, 2),
+        "largest": round(float(result.matrix.max()), 6),
+    }
+
+
+def run(case: str, options: argparse.Namespace, source: str | None) -> dict[str, Any]:
+    """`measure` in a fresh process, perhaps with another checkout's sources."""
+    n, d, limit = CASES[case]
+    n = options.rows or n
+    environment = {**os.environ, **{f"{name}_NUM_THREADS": str(options.threads) for name in ("OMP", "MKL")}}
+    if source is not None:
+        environment["PYTHONPATH"] = source
+    with tempfile.TemporaryDirectory() as folder:
+        path = ""
+        if case == "file":
+            path = str(Path(folder) / "table.parquet")
+            write_table(path, n, d)
+        command = [sys.executable, __file__, "--worker", case, options.model, str(n), path]
+        done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout)
+    return {"case": case, "rows": n, "variables": d, "threads": options.threads, "limit_gib": limit, **found}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model")
+    parser.add_argument("--model", default="general")
     parser.add_argument("--cases", default="rows,file,variables")
+    parser.add_argument("--rows", type=int, help="number of rows instead of those of the cases")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--against", help="src folder of another checkout, which is measured first")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    context = multiprocessing.get_context("spawn")
-    folder = tempfile.TemporaryDirectory()
-    model = options.model or default_model()
+    if options.worker:
+        case, model, n, path = options.worker
+        print(json.dumps(measure(case, model, int(n), path)))
+        return
+    if not options.json:
+        print("| case | code | wall-clock s | processor s | peak GiB (limit) | largest probability |")
+        print("| --- | --- | --- | --- | --- | --- |")
+    sources = [("before", options.against)] if options.against else []
     for case in options.cases.split(","):
-        n, d, limit = CASES[case]
-        path = None
-        if case == "file":
-            path = str(Path(folder.name) / "table.parquet")
-            writer = context.Process(target=write_table, args=(path, n, d))
-            writer.start()
-            writer.join()
-        queue = context.Queue()
-        process = context.Process(target=measure, args=(case, model, path, queue))
-        process.start()
-        found = queue.get()
-        process.join()
-        if options.json:
-            print(json.dumps({"case": case, "rows": n, "variables": d, "limit_gib": limit, **found}), flush=True)
-        else:
-            verdict = "within" if found["peak_gib"] <= limit else "ABOVE"
+        for name, source in [*sources, ("now", None)]:
+            found = run(case, options, source)
+            if options.json:
+                print(json.dumps({"code": name, **found}), flush=True)
+                continue
             print(
-                f"{case}: {n:,} rows x {d:,} variables: {found['seconds']} s, peak {found['peak_gib']} GiB "
-                f"({verdict} {limit:g} GiB; {found['before_gib']} GiB before the call); {found['outcome']}",
+                f"| {found['rows']:,} x {found['variables']:,} ({case}, {options.model}, {options.threads} threads) "
+                f"| {name} | {found['seconds']} | {found['processor_seconds']} "
+                f"| {found['peak_gib']} ({found['limit_gib']:g}) | {found['largest']} |",
                 flush=True,
             )
 

@@ -22,7 +22,7 @@ REFERENCE = ("import torch, pandas, matplotlib", ["-c", "import torch, pandas, m
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--model", default="scm")
+    parser.add_argument("--model", default="general")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "small.csv"

@@ -1,6 +1,7 @@
 """Training throughput and peak memory of both networks, in datasets per second.
 
     python benchmarks/train_step.py [--quick] [--seconds 6]
+    python benchmarks/train_step.py --config records/general/1/config.json      # the pair network of a training run
 
 One forward pass, backward pass and optimiser step on batches of training size, n = 200 with 50 interventional rows.
 Every case runs in its own process and reports CPU time and wall-clock time, because the machine may be shared. bf16
@@ -16,12 +17,13 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 
 def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: float) -> dict[str, float]:
     import torch
 
-    from presage.networks.network import build_network, network_config
+    from presage.networks.network import NetConfig, build_network, network_config
     from presage.training.config import OptimConfig
     from presage.training.distributed import keep_freed_memory
     from presage.training.objective import negative_log_likelihood
@@ -30,9 +32,11 @@ def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: floa
     torch.set_num_threads(threads)
     keep_freed_memory()
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    network = build_network(network_config(net)(), 0)
-    updater = Updater(network, OptimConfig(name="muon" if net == "pair" else "lamb", lr=1e-4), network.io_layers())
-    batch = {10: 32, 30: 8, 50: 4}.get(d, 4) if net == "pair" else 1
+    axial = net == "axial"
+    config = network_config(net)() if net in ("pair", "axial") else NetConfig.from_json(json.loads(net))
+    network = build_network(config, 0)
+    updater = Updater(network, OptimConfig(name="lamb" if axial else "muon", lr=1e-4), network.io_layers())
+    batch = 1 if axial else {10: 32, 30: 8, 50: 4}.get(d, 4)
     random = torch.Generator().manual_seed(0)
     x = torch.randn(batch, n, d, generator=random)
     u = torch.zeros(batch, n, d)
@@ -67,22 +71,27 @@ def main() -> None:
     parser.add_argument("--worker", nargs=6)
     parser.add_argument("--quick", action="store_true", help="d = 30, one thread, fp32 only")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long to repeat each case")
+    parser.add_argument("--config", type=Path, help="the pair network of this training configuration")
+    parser.add_argument("--threads", type=int, action="append", help="numbers of threads; default: 1 and 2")
+    parser.add_argument("--precision", action="append", help="fp32 or bf16; default: both")
     options = parser.parse_args()
     if options.worker:
         net, d, n, threads, precision, seconds = options.worker
         print(json.dumps(worker(net, int(d), int(n), int(threads), precision, float(seconds))))
         return
+    pair = json.dumps(json.loads(options.config.read_text())["net"]) if options.config else "pair"
     print(
-        "| d | threads | precision | pair: datasets/s (CPU s each, MB each) | axial: the same | pair over axial, CPU |"
+        "| d | threads | precision | pair: datasets per CPU second (CPU s each, MB each) | axial: the same "
+        "| pair over axial, CPU |"
     )
     print("| --- | --- | --- | --- | --- | --- |")
     for d in (30,) if options.quick else (10, 30, 50):
-        for threads in (1,) if options.quick else (1, 2):
-            for precision in ("fp32",) if options.quick else ("fp32", "bf16"):
+        for threads in (1,) if options.quick else options.threads or (1, 2):
+            for precision in ("fp32",) if options.quick else options.precision or ("fp32", "bf16"):
                 # One directly after the other, so that both see the same load.
-                found = [run(net, d, 200, threads, precision, options.seconds) for net in ("pair", "axial")]
+                found = [run(net, d, 200, threads, precision, options.seconds) for net in (pair, "axial")]
                 cells = [
-                    "crashed" if case is None else f"{1 / case['wall']:.2f} ({case['cpu']:.3f}, {case['peak_mb']:.0f})"
+                    "crashed" if case is None else f"{1 / case['cpu']:.2f} ({case['cpu']:.3f}, {case['peak_mb']:.0f})"
                     for case in found
                 ]
                 ratio = "" if None in found else f"{found[1]['cpu'] / found[0]['cpu']:.0f}"  # type: ignore[index]

@@ -197,3 +197,15 @@ def test_save_refuses_a_file_as_folder(result: Result, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(ConfigError, match="it is a file"):
         result.save(tmp_path / "out")
+
+
+@pytest.mark.parametrize("change", [{"probabilities": [[0, 10**400], [0, 0]]}, {"moments": {"n": float("inf")}}])
+def test_saved_numbers_beyond_the_range_of_floats_are_refused_with_a_sentence(tmp_path: Path, change: dict) -> None:
+    content = make(np.array([[0.0, 0.7], [0.1, 0.0]])).to_json()
+    if "moments" in change:
+        moments = {"correlation": [[1.0]], "scale": None, "pairs": None, "observational": True, "indicator_of": []}
+        change = {"moments": {**moments, **change["moments"]}}
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps({**content, **change}))
+    with pytest.raises(ConfigError, match="is not a saved result"):
+        Result.load(file)

@@ -274,3 +274,51 @@ def test_large_graphs_are_answered_in_pieces(monkeypatch):
     whole = network.predict(x, u)
     monkeypatch.setattr("presage.networks.pair_layers.AT_ONCE", 64)
     torch.testing.assert_close(network.predict(x, u), whole, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("hidden_width", [0, 2])
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_are_grouped_by_target_without_another_answer(hidden_width, missing):
+    """Few targets in each row, in any order, several in some rows and none in others."""
+    network = _network(dataclasses.replace(SMALL, outer_hidden=hidden_width))
+    x, _, hidden = _data(7, 90, 6, missing=missing)
+    u = torch.zeros(90, 6, dtype=torch.bool)
+    u[torch.arange(60), torch.arange(60) % 5] = True
+    u[:10, 4] = True
+    with torch.no_grad():
+        whole = network(x[None], u[None], None if hidden is None else hidden[None])[0]
+    for rows in (4, 16):
+        torch.testing.assert_close(network.predict(x, u, hidden, rows=rows), whole, rtol=1e-4, atol=1e-4)
+
+
+def test_chunks_hold_each_row_once_and_rows_with_the_same_target_together():
+    x, _, _ = _data(8, 60, 4)
+    u = torch.zeros(60, 4, dtype=torch.bool)
+    u[torch.arange(40), torch.arange(40) % 4] = True
+    statistics = RowStatistics(x[None], u[None], rows=10)
+    chunks = statistics.chunks(10)
+    assert torch.cat(chunks).sort().values.tolist() == list(range(60))
+    assert all(len(u[chunk].any(0).nonzero()) <= 1 for chunk in chunks)
+
+
+def test_computing_cells_again_gives_the_answer_of_kept_cells(monkeypatch):
+    network = _network()
+    x, u, _ = _data(9, 80, 5)
+    kept = network.predict(x, u, rows=16)
+    monkeypatch.setattr("presage.networks.pair.KEPT_CELLS", 0)
+    torch.testing.assert_close(network.predict(x, u, rows=16), kept, rtol=0, atol=0)
+
+
+def test_the_number_of_threads_changes_no_bit_of_a_streamed_answer():
+    network = _network()
+    x, u, _ = _data(10, 400, 5)
+    before, answers = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            answers.append(network.predict(x, u, rows=4))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(answers[0], answers[1])
+    assert torch.equal(answers[0], answers[2])

@@ -530,7 +530,7 @@ def test_radar_shows_ratios_of_distances():
 def test_illustration_shows_every_graph_family():
     titles = [axis.get_title() for axis in illustrate(d=10).axes]
     assert {"ErdosRenyi", "WattsStrogatz", "StochasticBlock", "Geometric", "mechanism", "noise"} <= set(titles)
-    with pytest.raises(ConfigError, match="cannot be pictured"):
+    with pytest.raises(ConfigError, match="this figure cannot show it"):
         illustrate("grn")
 
 

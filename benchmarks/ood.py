@@ -3,8 +3,9 @@
     nice python benchmarks/ood.py [--models general,scm] [--datasets 40] [--usual 200] [--out records/ood]
 
 Shifts: datasets of the model's training domain are shifted in every way of `presage.ood.shifts`. Neither the fit of the
-check (number 1) nor the choice of its settings (numbers 7 and 11) used these datasets (number 13). The correlation of the
-score (expected loss) with the measured loss of AUPRC is computed over the means of the shifts and over all datasets.
+check (number 1) nor the choice of its settings (numbers 7 and 11) used these datasets (number 13). The correlation of
+the score (expected loss) with the measured loss of AUPRC is computed over the means of the shifts and over all
+datasets.
 
 False alarms: usual datasets with 50 to 50,000 rows and values rounded to one to four digits (counts are not rounded).
 """

@@ -76,8 +76,8 @@ class OODReport:
         listed = "; ".join(str(finding) for finding in self.findings[:2]) or "a combination of many small deviations"
         return (
             f"the table is unusual for the model {model!r}: {listed}. Tables this unusual lose about "
-            f"{self.score:.1f} AUPRC: expect wrong and missing edges among the probable ones. Look for errors, outliers "
-            "and mixed groups of rows, or compare with another model"
+            f"{self.score:.1f} AUPRC: expect wrong and missing edges among the probable ones. Look for errors, "
+            "outliers and mixed groups of rows, or compare with another model"
         )
 
     def to_json(self) -> dict[str, Any]:

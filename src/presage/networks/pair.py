@@ -136,7 +136,7 @@ class _Cells:
     def sums(self, read: LinearOuterProductMeans | OuterProductMeans) -> list[Tensor]:
         """Sums of `read` over all rows.
 
-        The grouping depends on the table alone, so that the result does not depend on the number of threads.
+        The grouping depends on the table alone, so that the sums do not depend on the number of threads.
         """
         size = self.statistics.x.shape[2] ** 2 * read.outers[0] * sum(read.outers)
         groups = GROUPS if size <= GROUP_SUMS and self.statistics.x.device.type == "cpu" else 1

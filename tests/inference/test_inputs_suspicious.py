@@ -88,7 +88,7 @@ REFUSED: dict[str, tuple[Callable[[], tuple[Any, ...]], str]] = {
     "knowledge of another type": (lambda: (X, None, {"known": {"roots": ["a"]}}), "presage.Knowledge"),
     "knowledge about strangers": (
         lambda: (FRAME, None, {"known": presage.Knowledge(roots=["x"])}),
-        "no variable of the data",
+        "not a variable of the data",
     ),
     "absent model": (lambda: (X, None, {"model": "no-such-model"}), "no model 'no-such-model'"),
     "model of a strange type": (lambda: (X, None, {"model": 3}), "not 3"),

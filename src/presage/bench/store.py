@@ -45,7 +45,7 @@ class Store:
             return None
         return outcome, meta
 
-    def save(self, key: str, task: Task, outcome: Outcome, **beside: Any) -> None:
+    def save(self, key: str, task: Task, outcome: Outcome, **provenance: Any) -> None:
         """Keep an outcome."""
         meta = {
             "task": describe(task),
@@ -57,7 +57,7 @@ class Store:
             "peak_memory": outcome.peak_memory,
             "note": outcome.note,
             "message": outcome.message,
-            **beside,
+            **provenance,
         }
         arrays = {"matrices": outcome.matrices, "confounded": outcome.confounded}
         parts: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}

@@ -214,11 +214,11 @@ def markdown(table: Table) -> str:
                 ]
                 lines.append(f"| {row.title.replace('*', chr(92) + '*')} | {row.done} | " + " | ".join(shown) + " |")
             lines.append("")
-    beside = " In rows of Presage the paper's number is AVICI's." if table.against_paper else ""
+    avici = " In rows of Presage the paper's number is AVICI's." if table.against_paper else ""
     lines.append(
         f"Mean (standard error) over instances{', ours / the paper' + chr(39) + 's' if table.against_paper else ''}. "
         f"Bold: the best of the methods with at least {MIN_INSTANCES} instances in its block, and those a Welch t-test "
-        f"at 95% cannot tell from it; trivial methods are not compared.{beside} "
+        f"at 95% cannot tell from it; trivial methods are not compared.{avici} "
         "Runs without an answer are left out of the means; `runs` counts the others."
     )
     if any(row.title.endswith("*") for block in table.blocks for row in block.rows):

@@ -6,6 +6,7 @@ The noise (Gumbel noise per level, or one uniform number) is stored, so that val
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,18 +33,18 @@ class ParentInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoricalMechanism(Component):
+class CategoricalMechanism(Component, ABC):
     """A distribution over nodes with L levels. Subclasses implement `node` and `noise`."""
 
+    @abstractmethod
     def noise(self, rng: np.random.Generator, levels: int, n: int) -> np.ndarray:
         """The noise of n rows; rows are the last axis."""
-        raise NotImplementedError
 
+    @abstractmethod
     def node(
         self, rng: np.random.Generator, parents: ParentInfo, levels: int, noise: np.ndarray, *, ordered: bool = False
     ) -> Node:
         """Sample the parameters of one variable; `ordered` levels change gradually with numeric parents."""
-        raise NotImplementedError
 
 
 @register

@@ -94,7 +94,7 @@ def test_a_model_file_is_evaluated_anew(released: Path, tmp_path: Path) -> None:
     record = release(released / "mine.safetensors", "again", out=tmp_path, **SMALL)
     one, two = (presage.load_model(path) for path in (released / "mine.safetensors", tmp_path / "again.safetensors"))
     x = presage.simulate("linear", d=4, n=50, seed=3).x
-    np.testing.assert_array_equal(one.logits(x), two.logits(x))
+    np.testing.assert_array_equal(one.probabilities(x), two.probabilities(x))
     before = json.loads((released / "records" / "mine" / "record.json").read_text())
     assert record["calibration"] == before["calibration"]  # the same weights on the same held-out datasets
     assert record["scores"][0] == before["scores"][0]

@@ -123,19 +123,6 @@ class Model:
         """
         return self.predict(self.prepare(x, interventions, missing, column_kinds), rows=rows).probabilities
 
-    def logits(
-        self,
-        x: np.ndarray,
-        interventions: np.ndarray | None = None,
-        missing: np.ndarray | None = None,
-        *,
-        column_kinds: np.ndarray | None = None,
-        rows: int | None = None,
-    ) -> np.ndarray:
-        """Edge logits of the network before temperature and sigmoid: float64 [d, d]."""
-        found = self._predict(self.prepare(x, interventions, missing, column_kinds), rows).edge
-        return found.double().numpy()
-
     def prepare(
         self,
         x: np.ndarray,

@@ -140,9 +140,15 @@ class Network(nn.Module, ABC):
         try:
             hidden = None if missing is None else missing[None]
             batched = None if columns is None else Columns(*(part[None] for part in columns))
-            return self.outputs(x[None], u[None], hidden, batched).first()
+            return self._stream(x[None], u[None], hidden, batched, rows).first()
         finally:
             self.train(training)
+
+    def _stream(
+        self, x: Tensor, u: Tensor, missing: Tensor | None, columns: Columns | None, rows: int | None
+    ) -> Prediction:
+        """All predictions for a batch; networks that can process `rows` rows at a time override this."""
+        return self.outputs(x, u, missing, columns)
 
 
 _NETWORKS: dict[type[NetConfig], type[Network]] = {}

@@ -275,27 +275,18 @@ class PairNetwork(Network):
         cell = config.rounds * (12 * config.cell_width + 2 * (config.outer + config.outer_intervened))
         return 4 * (d * d * (pair + outer) + n * d * cell)
 
-    @torch.inference_mode()
-    def predict_outputs(
-        self,
-        x: Tensor,
-        u: Tensor,
-        missing: Tensor | None = None,
-        columns: Columns | None = None,
-        rows: int | None = None,
+    def _stream(
+        self, x: Tensor, u: Tensor, missing: Tensor | None, columns: Columns | None, rows: int | None
     ) -> Prediction:
-        """All predictions for one dataset [n, d], reading at most `rows` rows at a time.
+        """All predictions for a batch, reading at most `rows` rows at a time.
 
         By default the cells of a chunk take 1 MiB, which stays in the cache of a core; chunks of few rows would make
         the outer products slow.
         """
-        n, d = x.shape
+        _, n, d = x.shape
         if rows is None:
             rows = max(160, (1 << 18) // (d * self.config.cell_width))
-        hidden = None if missing is None else missing[None]
-        batched = None if columns is None else Columns(*(part[None] for part in columns))
-        statistics = self._statistics(x[None], u[None], hidden, batched, rows)
-        return self._run(statistics, rows=rows if rows < n else None).first()
+        return self._run(self._statistics(x, u, missing, columns, rows), rows=rows if rows < n else None)
 
     def embed(self, features: Tensor) -> Tensor:
         """Cells [B, n, d, c] of their features."""

@@ -39,6 +39,15 @@ def test_more_rows_than_in_training_are_not_unusual() -> None:
     assert report.subsampled
 
 
+def test_one_binary_column_is_not_unusual() -> None:
+    flagged = 0
+    for data in presage.simulate("linear", d=10, n=150, seed=6, size=30):
+        x = data.x.copy()
+        x[:, 3] = x[:, 3] > np.median(x[:, 3])
+        flagged += check(Dataset(x=x)).is_ood
+    assert flagged <= 4  # as for rounded datasets above
+
+
 def test_the_score_follows_the_loss_of_accuracy() -> None:
     predict = predictor(load_model("linear").network)
     shifted = measure_shifts("linear", predict, datasets=6, variables=(3, 15), rows=(40, 200), number=5)

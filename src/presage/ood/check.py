@@ -10,7 +10,7 @@ The score of a dataset is its expected loss of AUPRC against a usual dataset of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from presage.ood.summaries import LABELS, Summary, summarize
 from presage.rng import Stream, generator
 from presage.types import Dataset
 
-__all__ = ["Finding", "OODReport", "compare", "fit_reference", "measure_shifts"]
+__all__ = ["Finding", "OODReport", "compare", "fit_reference", "measure_shifts", "shift_datasets"]
 
 VERSION = 3
 _TAG = 10_000_019
@@ -182,15 +182,23 @@ def measure_shifts(
 ) -> list[Shifted]:
     """Shift datasets of a domain in every way and measure the loss of AUPRC; `number` selects other datasets."""
     source = get_domain(domain)
+    sampled = _sample(source, seed, number, datasets, variables, rows)
+    return shift_datasets(sampled, predict, seed, counts=source.kind == "counts", max_rows=rows[1], number=number)
+
+
+def shift_datasets(
+    datasets: Sequence[Dataset], predict: Predict, seed: int = 0, *, counts: bool, max_rows: int, number: int = 1
+) -> list[Shifted]:
+    """Shift the given datasets, which have graphs, in every way and measure the loss of AUPRC."""
     found = []
-    for k, data in enumerate(_sample(source, seed, number, datasets, variables, rows)):
+    for k, data in enumerate(datasets):
         if data.graph is None or not data.graph.any():
             continue
         before = auprc(data.graph, predict(data))
-        for name, shift in (COUNT_SHIFTS if source.kind == "counts" else SHIFTS).items():
+        for name, shift in (COUNT_SHIFTS if counts else SHIFTS).items():
             moved = shift(data, generator(seed, Stream.TRAIN, _TAG, number, k, 1))
             probabilities = predict(moved)
-            summary = summarize(moved, rows[1]).with_prediction(probabilities)
+            summary = summarize(moved, max_rows).with_prediction(probabilities)
             found.append(Shifted(name, before - auprc(data.graph, probabilities), summary))
     return found
 

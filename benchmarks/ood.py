@@ -1,6 +1,6 @@
 """Does the out-of-distribution check tell what a table costs? Losses of AUPRC beside scores, and false alarms.
 
-    nice python benchmarks/ood.py [--models general,scm] [--datasets 40] [--usual 200] [--folder DIR] [--out records/ood]
+    nice python benchmarks/ood.py [--models general,scm] [--datasets N] [--usual 200] [--folder DIR] [--out records/ood]
 
 Shifts: datasets of the model's training domain are shifted in every way of `presage.ood.shifts`. Neither the fit of the
 check (number 1) nor the choice of its settings (7, 11, 13, 17) used these datasets (19). The correlation of

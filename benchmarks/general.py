@@ -1,16 +1,18 @@
 """Edges, hidden causes, effects and calibration of a model on the strata of the general domain and on gold standards.
 
-    python benchmarks/general.py [--model general] [--datasets 30] [-d 20] [--folder DIR]
+    python benchmarks/general.py [--model general] [--datasets 30] [-d 20] [--folder DIR] [--save DIR]
 
 Strata: held-out datasets with n = 1000, interventional rows only in the stratum of that name. Hidden causes: AUPRC over
 unordered pairs, and its ratio to the share of confounded pairs. Effects: share of true edges with the right sign, of
 all edges and of those with an effect of at least 0.1 standard deviations, and the correlation with the true effects.
 --folder: ECE over the pairs of all datasets of a folder (see docs/gold-standards.md).
+--save: write the datasets with hidden causes to a folder, for `presage bench folder DIR --methods presage:general,fci`.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +75,17 @@ def stratum_scores(model: Model, name: str, d: int, datasets: int) -> dict[str, 
     return scores
 
 
+def save_confounded(folder: Path, d: int, datasets: int) -> None:
+    """Write the held-out datasets of the stratum of hidden causes as gold standards; cells are complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    domain = GeneralDomain.stratum("confounded")
+    domain = replace(domain, measurement=replace(domain.measurement, missing=0.0))
+    batch = domain.sample(d=d, n=1000, size=datasets, seed=0)
+    for k in range(datasets):
+        data = batch[k]
+        np.savez(folder / f"confounded_{k}.npz", x=data.x, graph=data.graph, confounded=data.confounded)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -80,7 +93,11 @@ def main() -> None:
     parser.add_argument("--datasets", type=int, default=30)
     parser.add_argument("-d", type=int, default=20)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--save", type=Path)
     options = parser.parse_args()
+    if options.save is not None:
+        save_confounded(options.save, options.d, options.datasets)
+        return
     model = presage.load_model(options.model)
     columns = ("auprc", "ece", "hidden", "times base rate", "sign", "sign of large", "correlation")
     print("| stratum | " + " | ".join(columns) + " |\n" + "| --- " * (len(columns) + 1) + "|")

@@ -16,6 +16,7 @@ import numpy as np
 from presage.domain.catalog import domain_name
 from presage.domain.domain import Domain
 from presage.metrics import calibration_curve, evaluate, mean_and_error
+from presage.metrics.calibration import CalibrationCurve
 from presage.networks.network import Network
 from presage.training.config import ValidationConfig
 from presage.training.validation import HeldOut, effect_scores, held_out_sets, predict_held_out
@@ -188,7 +189,13 @@ def _scores(predicted: Sequence[HeldOut], temperature: float, acyclic: bool) -> 
 
 
 def _curve(predicted: Sequence[HeldOut], temperature: float) -> list[dict[str, Any]]:
-    curve = calibration_curve([one.graph for one in predicted], [one.probabilities(temperature) for one in predicted])
+    return curve_entries(
+        calibration_curve([one.graph for one in predicted], [one.probabilities(temperature) for one in predicted])
+    )
+
+
+def curve_entries(curve: CalibrationCurve) -> list[dict[str, Any]]:
+    """A calibration curve as a record holds it: an entry for each bin."""
     edges = np.linspace(0.0, 1.0, len(curve.count) + 1)
     return [
         {

@@ -57,7 +57,9 @@ def update_card(name: str, record: dict[str, Any], curves: dict[str, list[dict[s
     network, metadata = load_model_file(path)
     card = metadata["card"]
     card["held-out scores (mean ± standard error)"] = format_scores(record["scores"])
-    card["weak spots"] = weak_spots(record["scores"])
+    weak = weak_spots(record["scores"])
+    if weak or "weak spots" in card:
+        card["weak spots"] = weak
     for title in [title for title in card if title.startswith("calibration")]:
         card[title] = format_curve(curves[title])
         record["calibration_curve"] = curves[title]

@@ -170,8 +170,11 @@ def _through_gaps(start: np.ndarray, end: np.ndarray, half: np.ndarray, rows: li
         steepest = tilt * row.room[chosen[k]] / row.half
         slope = np.clip((xs[after] - xs[before]) / (ys[after] - ys[before]), -steepest, steepest)
         for neighbour in {before, after} - {k}:
+            way = float(np.sign(neighbour - k))
             step = 0.5 * (ys[neighbour] - ys[k])
-            controls.append((k + 0.1 * np.sign(neighbour - k), xs[k] + slope * step, ys[k] + step))
+            controls.append((k + 0.2 * way, xs[k] + slope * step, ys[k] + step))
+            if tilt == 0.0:  # a second point above and below makes the curve exactly vertical beside the box
+                controls.append((k + 0.1 * way, xs[k], ys[k] + float(np.sign(step)) * row.half))
     return np.array(sorted(controls))[:, 1:]
 
 
@@ -191,7 +194,8 @@ def _shortest(rows: list[_Row]) -> list[int]:
     cost, back = np.zeros(len(rows[0].lanes)), []
     for before, row in pairwise(rows):
         high = abs(row.y - before.y)
-        steps = np.hypot(row.lanes - before.lanes[:, None], high) + _REUSE * high * row.used  # [lanes before, lanes]
+        dx = np.abs(row.lanes - before.lanes[:, None])
+        steps = np.hypot(dx, high) + dx**2 / (4.0 * high) + _REUSE * high * row.used  # [lanes before, lanes]
         total = cost[:, None] + steps
         back.append(np.argmin(total, axis=0))
         cost = total.min(axis=0)

@@ -11,7 +11,7 @@ __all__ = ["curve_points", "edge_routes"]
 
 _BENDS = (0.0, 0.07, 0.14, 0.21, 0.28, 0.36)
 _WEIGHTS = (0.5, 0.3, 0.7, 0.12, 0.88)  # places of the control point along the edge, the middle first
-_POINTS = 48  # checked along a curve
+_POINTS = 48  # checked along each part of a curve, at least
 _APART = 0.14  # bend of the two curves of a pair with edges in both directions
 _TILTS = (0.4, 0.2, 0.0)  # share of the free space beside a box that a curve may use by not running straight down
 _LANES = 3  # edges that pass side by side between two boxes
@@ -79,9 +79,11 @@ def _arc(
     """The flattest arc that meets the fewest boxes, as a route [1, 2], and how many it meets."""
     signed = np.array([sign * bend for bend in _BENDS for sign in ((1.0, -1.0) if bend else (1.0,))])
     bends = signed[signed >= _APART] if both_ways else signed
+    smallest = float(boxes[1].min(initial=np.inf))
+    points = int(np.clip(2.0 * np.hypot(*(end - start)) / smallest, _POINTS, 10 * _POINTS))  # no box fits between two
     best = (np.inf, 0.0, 0.5)
     for weight in _WEIGHTS:
-        curves = np.stack([curve_points(start, end, np.array([[bend, weight]])) for bend in bends])
+        curves = np.stack([curve_points(start, end, np.array([[bend, weight]]), points) for bend in bends])
         cost = _boxes_met(curves, *boxes) + 0.05 * (np.abs(bends) + 0.3 * abs(weight - 0.5))
         found = int(np.argmin(cost))
         best = min(best, (float(cost[found]), float(bends[found]), weight))

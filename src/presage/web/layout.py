@@ -200,6 +200,20 @@ def _interventions() -> html.Section:
             hidden=True,
         ),
         html.Div(
+            dcc.Checklist(
+                id="soft",
+                options=[{"value": "soft", "label": "Soft: they shift their target without setting it"}],
+                value=[],
+                className="switches small",
+                persistence=True,
+                persistence_type="session",
+            ),
+            id="soft-place",
+            hidden=True,
+            title="A hard intervention sets its target, whatever its causes. A soft one changes how the target depends "
+            "on its causes.",
+        ),
+        html.Div(
             [
                 html.Label("Layer", htmlFor="layer"),
                 dcc.Dropdown(id="layer", placeholder="X", closeOnSelect=True),

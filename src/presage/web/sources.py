@@ -55,9 +55,17 @@ class Source(ABC):
 
     @abstractmethod
     def inputs(
-        self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
+        self,
+        interventions: Any = None,
+        *,
+        layer: str | None = None,
+        roles: dict[str, str] | None = None,
+        soft: bool = False,
     ) -> Inputs:
-        """Read the data for `discover`; raises `DataError` with one sentence if it cannot be used."""
+        """Read the data for `discover`; raises `DataError` with one sentence if it cannot be used.
+
+        interventions: a column's name, an `Upload` with a mask, or None. soft: whether the interventions are soft.
+        """
 
     @abstractmethod
     def code(self) -> str:
@@ -89,17 +97,22 @@ class Upload(Source):
         return repr(self.name)
 
     def inputs(
-        self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
+        self,
+        interventions: Any = None,
+        *,
+        layer: str | None = None,
+        roles: dict[str, str] | None = None,
+        soft: bool = False,
     ) -> Inputs:
-        """Read the file; `interventions` is a column's name, another `Upload` with a mask, or None."""
+        """Read the file."""
         mask = (interventions.name, interventions.content) if isinstance(interventions, Upload) else interventions
-        found: Inputs = self._read(_read, self.name, self.content, mask, layer, roles)
+        found: Inputs = self._read(_read, self.name, self.content, mask, layer, roles, soft)
         _check_size(found.dataset.d)
         return found
 
-    def as_mask_of(self, dataset: Dataset) -> Inputs:
-        """Read the file as the intervention mask of a dataset."""
-        found: Inputs = self._read(_read_mask, dataset, self.name, self.content)
+    def as_mask_of(self, dataset: Dataset, *, soft: bool = False) -> Inputs:
+        """Read the file as the intervention mask of a dataset. soft: whether the interventions are soft."""
+        found: Inputs = self._read(_read_mask, dataset, self.name, self.content, soft)
         return found
 
     def _read(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -118,7 +131,14 @@ def _file_name(name: str) -> str:
     return last
 
 
-def _read(name: str, content: bytes, interventions: Any, layer: str | None, roles: dict[str, str] | None) -> Inputs:
+def _read(
+    name: str,
+    content: bytes,
+    interventions: Any,
+    layer: str | None,
+    roles: dict[str, str] | None,
+    soft: bool,
+) -> Inputs:
     """Read an upload; runs in the process of the reader. interventions: a column's name, (name, content) or None."""
     with _Folder() as folder:
         path = folder.put(name, content)
@@ -126,13 +146,18 @@ def _read(name: str, content: bytes, interventions: Any, layer: str | None, role
         if isinstance(interventions, tuple):
             mask, mask_content = interventions
             given = folder.put(mask, mask_content, "mask-" if mask == name else "")
-        return read_inputs(path, given, layer=layer, roles=roles)
+        return read_inputs(path, _with_kind(given, soft), layer=layer, roles=roles)
 
 
-def _read_mask(dataset: Dataset, name: str, content: bytes) -> Inputs:
+def _read_mask(dataset: Dataset, name: str, content: bytes, soft: bool) -> Inputs:
     """Read an upload as the mask of a dataset; runs in the process of the reader."""
     with _Folder() as folder:
-        return read_inputs(dataset, folder.put(name, content))
+        return read_inputs(dataset, _with_kind(folder.put(name, content), soft))
+
+
+def _with_kind(targets: Any, soft: bool) -> Any:
+    """Interventions as `discover` takes them."""
+    return {"targets": targets, "kind": "soft"} if soft else targets
 
 
 def _look(name: str, content: bytes) -> Preview:
@@ -174,11 +199,16 @@ class _Known(Source):
         """The dataset."""
 
     def inputs(
-        self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
+        self,
+        interventions: Any = None,
+        *,
+        layer: str | None = None,
+        roles: dict[str, str] | None = None,
+        soft: bool = False,
     ) -> Inputs:
         """Read the dataset; it has its own interventions, unless a mask is given, and its own kinds of columns."""
         if isinstance(interventions, Upload):
-            return interventions.as_mask_of(self.dataset())
+            return interventions.as_mask_of(self.dataset(), soft=soft)
         return read_inputs(self.dataset())
 
     def _show(self, title: str, dataset: Dataset) -> Preview:

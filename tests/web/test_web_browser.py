@@ -593,6 +593,34 @@ def test_stability_and_experiments_are_shown_when_asked_for(page, cells) -> None
         page.wait_for_function("name => document.querySelector('#chosen-title').innerText === name", arg=name)
 
 
+def test_soft_interventions_can_be_chosen_where_there_are_targets(page, cells) -> None:
+    assert page.is_hidden("#soft")  # no data, no interventions
+    upload(page, cells)
+    page.get_by_text("Column target").wait_for()
+    page.wait_for_selector("#soft label")
+    page.click("#soft label")
+    page.click("#run:not([disabled])")  # the tiny model was trained with hard interventions only
+    page.wait_for_function("document.querySelector('#run-error').innerText.includes('soft interventions')")
+    page.evaluate("window.dash_clientside.set_props('model', { value: 'general' })")
+    page.wait_for_timeout(500)
+    run(page, "cells.csv")
+    assert "'kind': 'soft'" in page.inner_text("#lines")
+    page.click("#soft label")
+    page.wait_for_selector("#stale:not([hidden])")
+
+
+def test_the_panel_states_the_total_effect(page, cells) -> None:
+    upload(page, cells)
+    page.wait_for_selector("#preview table")
+    run(page, "cells.csv")
+    page.fill("#top", "6")
+    page.locator("#edge-table tr[data-i]").first.click()
+    page.wait_for_function("document.querySelector('#total-effect').innerText.includes('Total effect')")
+    assert "% interval" in page.inner_text("#total-effect").replace(" %", "%")
+    page.click("#unchoose")
+    page.wait_for_function("document.querySelector('#total-effect').innerText === ''")
+
+
 def test_zoom_keeps_the_pace_of_the_library(page) -> None:
     page.wait_for_selector("#result:not([hidden])")
     page.wait_for_function("window.presageGraph && window.presageGraph.nodes().length > 0")

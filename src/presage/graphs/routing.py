@@ -63,7 +63,8 @@ def curve_points(start: np.ndarray, end: np.ndarray, route: np.ndarray, points: 
     joints = np.vstack([start, (controls[1:] + controls[:-1]) / 2.0, end])  # [k + 1, 2]
     t = np.linspace(0.0, 1.0, points)[:, None, None]
     curves = (1 - t) ** 2 * joints[:-1] + 2 * t * (1 - t) * controls + t**2 * joints[1:]  # [p, k, 2]
-    return curves.swapaxes(0, 1).reshape(-1, 2)
+    flat: np.ndarray = curves.swapaxes(0, 1).reshape(-1, 2)
+    return flat
 
 
 def _relative(start: np.ndarray, end: np.ndarray, controls: np.ndarray) -> np.ndarray:

@@ -37,6 +37,7 @@ __all__ = [
     "heat_map_figure",
     "learning_curve_figure",
     "new_figure",
+    "reliability_figure",
     "result_figure",
     "scatter_figure",
 ]
@@ -318,17 +319,26 @@ def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int =
     pairs = np.broadcast_to(~np.eye(p.shape[-1], dtype=bool), p.shape)
     values, true = p[pairs], t[pairs] != 0
     place = np.minimum((values * bins).astype(int), bins - 1)
+    full = [place == b for b in range(bins) if (place == b).any()]
+    return reliability_figure([(values[at].mean(), true[at].mean(), int(at.sum())) for at in full])
+
+
+def reliability_figure(bins: Sequence[tuple[float, float, int]]) -> Figure:
+    """Plot a calibration curve with 95 % intervals. bins: (mean probability, share of true edges, number of pairs).
+
+    Intervals are Wilson's, which count pairs as independent.
+    """
+    mean, share, count = (np.array(column, dtype=np.float64) for column in zip(*bins, strict=True))
+    spread = 1.96**2 / count
+    centre = (share + spread / 2.0) / (1.0 + spread)
+    reach = np.sqrt(spread * (share * (1.0 - share) + spread / 4.0)) / (1.0 + spread)
+    error = np.maximum([share - centre + reach, centre + reach - share], 0.0)  # rounding
     figure = new_figure(figsize=(5.2, 5.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     upper.plot([0, 1], [0, 1], color=_SOFT, linewidth=1, linestyle="--")
-    count = np.bincount(place, minlength=bins)
-    full = np.flatnonzero(count)
-    mean = np.array([values[place == b].mean() for b in full])
-    share = np.array([true[place == b].mean() for b in full])
-    error = 1.96 * np.sqrt(np.maximum(share * (1 - share), 1e-9) / count[full])
     upper.errorbar(mean, share, error, fmt="o-", color=_COLOURS[2], ecolor=_COLOURS[1], markersize=5, capsize=2)
     upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="share of true edges")
-    lower.bar((np.arange(bins) + 0.5) / bins, np.maximum(count, 0), width=0.9 / bins, color=_COLOURS[1])
+    lower.bar(mean, count, width=0.05, color=_COLOURS[1])
     lower.set(yscale="log", ylabel="pairs", xlabel="probability of the edge")
     for axes in (upper, lower):
         _plain(axes)

@@ -106,7 +106,8 @@ def prepare_run(session: Session, *controls: Any, offered: Collection[str]) -> t
         "roles": roles or None,
         "bootstrap": bootstrap or None,
     }
-    inputs = source.inputs(targets, layer=settings["layer"], roles=roles or None, soft=settings["soft"])
+    given = {"targets": targets, "kind": "soft"} if settings["soft"] else targets
+    inputs = source.inputs(given, layer=settings["layer"], roles=roles or None)
     session.count += 1
     run = Run(
         number=session.count,

@@ -117,7 +117,7 @@ def test_the_total_effect_of_an_edge_is_that_of_the_result() -> None:
     expected = result.total_effect(result.names[0], result.names[1])
     text = str(total_effect_part(result, 0, 1))
     assert f"{expected.effect:+.2f}".replace("-", "−") in text
-    assert f"{expected.probability:.0%}".replace("%", " %") in text
+    assert f"ancestor in {100 * expected.probability:.0f} %" in text
     assert "No total effect" in str(total_effect_part(doubtful(), 0, 1))  # a result without data
 
 

@@ -68,9 +68,8 @@ def total_effect_part(result: Result, i: int, j: int) -> Any:
         [
             "Total effect ",
             html.B(signed(found.effect), className="plus" if found.effect >= 0 else "minus"),
-            f" ({found.level:.0%} interval {signed(found.low)} to {signed(found.high)}): change of {found.outcome} in "
-            f"standard deviations when {found.cause} is set one higher, along all paths. It is an ancestor in "
-            f"{found.probability:.0%} of the sampled graphs.".replace("%", " %"),
+            f" ({100 * found.level:.0f} % interval {signed(found.low)} to {signed(found.high)}) of setting {found.cause}, "
+            f"along all directed paths. It is an ancestor in {100 * found.probability:.0f} % of the sampled graphs.",
         ],
         className="small",
     )

@@ -74,7 +74,7 @@ def start_run(
     state = [{"id": "session", "property": "data", "value": session}]
     state += [{"id": name, "property": "value", "value": value} for name, value in values.items()]
     state.append({"id": "roles", "property": "data", "value": roles})
-    state.append({"id": "stability", "property": "value", "value": []})
+    state += [{"id": name, "property": "value", "value": []} for name in ("stability", "soft")]
     response = callback(client, "run-error.children...run.disabled", clicks, state, "run.n_clicks")
     assert response.status_code == 200
     found: str | None = response.json["response"]["run-error"]["children"]

@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from presage.errors import ConfigError, DataError
 from presage.graphs.layout import layered_positions
 from presage.inference.result import Result
-from presage.report.plots import calibration_figure, draw_graph, draw_heat_map, figure_bytes, learning_curve_figure
+from presage.report.plots import (
+    calibration_figure,
+    draw_graph,
+    draw_heat_map,
+    figure_bytes,
+    learning_curve_figure,
+    reliability_figure,
+)
 
 
 def random_dag(seed: int, d: int, share: float) -> np.ndarray:
@@ -100,6 +107,14 @@ def test_calibration_shows_shares_of_true_edges() -> None:
     np.testing.assert_allclose(stacked.axes[0].lines[1].get_xydata(), points)
     with pytest.raises(DataError, match="one shape"):
         calibration_figure(p, truth[:2])
+
+
+def test_intervals_of_a_calibration_curve_are_wilsons() -> None:
+    figure = reliability_figure([(0.1, 0.0, 10), (0.5, 0.5, 100), (0.9, 1.0, 1000)])
+    segments = figure.axes[0].collections[0].get_segments()
+    # From the formula of Wilson (1927) with z = 1.96.
+    expected = [(0.0, 0.27754), (0.40383, 0.59617), (0.99617, 1.0)]
+    np.testing.assert_allclose([(low[1], high[1]) for low, high in segments], expected, atol=1e-4)
 
 
 def test_learning_curves_come_from_records(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -199,3 +200,25 @@ def test_notebooks_show_summary_edges_and_picture(result: Result) -> None:
 def test_the_page_is_saved(result: Result, tmp_path: Path) -> None:
     result.save(tmp_path)
     read((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["general", "scm", "linear", "rff", "grn"])
+def test_every_bundled_model_states_its_pooled_calibration(name: str) -> None:
+    bins = presage.load_model(name).card.calibration
+    assert len(bins) >= 8
+    assert sum(one.pairs for one in bins) > 10_000  # many datasets, not one
+    assert all(0 <= one.probability <= 1 and 0 <= one.share <= 1 for one in bins)
+
+
+def test_the_report_shows_the_calibration_of_the_model_and_not_of_the_data(result: Result) -> None:
+    card = presage.load_model("linear").card
+    measured = "How reliable are the model"
+    assert measured in report_html(replace(result, card=card))
+    without = {title: rows for title, rows in card.notes.items() if not title.startswith("calibration")}
+    assert measured not in report_html(replace(result, card=replace(card, notes=without)))
+    assert replace(card, notes={"calibration": "good"}).calibration == ()
+    # The true graph of the data changes nothing: one dataset is too small to measure calibration.
+    dataset = presage.load_example("linear")
+    known = presage.discover(dataset, model="linear")
+    reports = [report_html(known, dataset=data) for data in (dataset, replace(dataset, graph=None))]
+    assert len({re.sub("<dt>date</dt><dd>.*?</dd>", "", report) for report in reports}) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("dash", reason="the page needs the extra web")
@@ -12,16 +13,17 @@ pytest.importorskip("dash", reason="the page needs the extra web")
 import presage
 from models_for_tests import save_tiny
 from presage.columns import ColumnKind
+from presage.errors import ConfigError
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
 from presage.report.html import report_html
 from presage.report.suggestions import suggested_experiments
 from presage.types import Dataset
 from presage.web.data_callbacks import prepare_run, settings_changed
-from presage.web.panel import edge_part
+from presage.web.panel import edge_part, total_effect_part
 from presage.web.parts import experiments_part
 from presage.web.sessions import Analysis, Session
-from presage.web.sources import Simulation
+from presage.web.sources import Simulation, Upload
 from presage.web.table import edge_rows, edge_table
 from presage.web.worker import RESAMPLES, answer
 
@@ -105,3 +107,48 @@ def test_the_report_suggests_experiments_where_sampling_graphs_is_quick() -> Non
     assert page.index("What to measure next") < page.index(found[0][1])
     many = Result(unconstrained=np.full((31, 31), 0.4) - 0.4 * np.eye(31), names=tuple(f"v{j}" for j in range(31)))
     assert "What to measure next" not in report_html(many)
+
+
+def test_the_total_effect_of_an_edge_is_that_of_the_result() -> None:
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=500)
+    frame = np.column_stack([a, 2.0 * a + rng.normal(size=500), rng.normal(size=500)])
+    result = presage.discover(frame, model="linear")
+    expected = result.total_effect(result.names[0], result.names[1])
+    text = str(total_effect_part(result, 0, 1))
+    assert f"{expected.effect:+.2f}".replace("-", "−") in text
+    assert f"ancestor in {100 * expected.probability:.0f} %" in text
+    assert "No total effect" in str(total_effect_part(doubtful(), 0, 1))  # a result without data
+
+
+def test_soft_interventions_are_a_setting_that_answers_like_discover(tmp_path) -> None:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    frame["target"] = ["a" if k >= 60 else "control" for k in range(80)]
+    path = tmp_path / "cells.csv"
+    frame.to_csv(path, index=False)
+    session = Session("k", 0.0, source=Upload("cells.csv", path.read_bytes()))
+    settings = ("column:target", None, "general", "look", {}, [])
+    task, run = prepare_run(session, *settings, ["soft"], offered={"general"})
+    assert run.arguments["interventions"] == {"targets": "target", "kind": "soft"}
+    found = answer(task, lambda *what: None)
+    expected = presage.discover(path, run.arguments["interventions"])
+    np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-6)
+    assert found.data["soft_targets"] == ["a"]
+    session.analysis = Analysis(**vars(run), result=found)
+    assert settings_changed(session, *settings, [])
+    assert not settings_changed(session, *settings, ["soft"])
+    without = ("none", *settings[1:])
+    _, run = prepare_run(session, *without, ["soft"], offered={"general"})  # a box that is hidden has no meaning
+    assert "interventions" not in run.arguments
+
+
+def test_a_model_without_soft_interventions_refuses_them_with_a_sentence() -> None:
+    source = Simulation("linear", 4, 60, 0.5, 1)
+    mask = source.dataset().interventions.astype(int)
+    names = source.dataset().names
+    content = pd.DataFrame(mask, columns=names).to_csv(index=False).encode()
+    session = Session("k", 0.0, source=source, mask=Upload("mask.csv", content))
+    task, _ = prepare_run(session, "mask", None, "linear", "look", {}, [], ["soft"], offered={"linear"})
+    with pytest.raises(ConfigError, match="not trained with soft interventions"):
+        answer(task, lambda *what: None)

@@ -342,6 +342,36 @@ def test_the_panel_of_an_edge_is_beside_the_graph(page) -> None:
     page.wait_for_selector("#details.open")
 
 
+def covered_edges(page: sync_api.Page) -> list[int]:
+    """Number of edges that pass behind a box of another variable, and of pairs of boxes that overlap."""
+    return page.evaluate(
+        """() => {
+          const graph = window.presageGraph, nodes = graph.nodes().toArray();
+          const inside = (q, n, m) => Math.abs(q.x - n.position().x) < n.width() / 2 - m
+            && Math.abs(q.y - n.position().y) < n.height() / 2 - m;
+          const behind = graph.edges().filter(e => {
+            const controls = e.controlPoints(), last = controls.length - 1;
+            const half = (p, q) => ({ x: (p.x + q.x) / 2, y: (p.y + q.y) / 2 });
+            const others = graph.nodes().not(e.connectedNodes());
+            return controls.some((c, k) => {
+              const a = k ? half(controls[k - 1], c) : e.source().position();
+              const b = k < last ? half(c, controls[k + 1]) : e.target().position();
+              for (let t = 0; t <= 1; t += 0.01) {
+                const at = (f) => (1 - t) ** 2 * a[f] + 2 * t * (1 - t) * c[f] + t * t * b[f];
+                const q = { x: at("x"), y: at("y") };
+                if (others.some(n => inside(q, n, 0.5))) return true;
+              }
+              return false;
+            });
+          });
+          const overlaps = nodes.filter((n, k) => nodes.slice(k + 1).some(m =>
+            Math.abs(n.position().x - m.position().x) < (n.width() + m.width()) / 2
+            && Math.abs(n.position().y - m.position().y) < (n.height() + m.height()) / 2));
+          return [behind.length, overlaps.length];
+        }"""
+    )
+
+
 def test_edges_are_drawn_around_other_variables(page) -> None:
     example(page)
     run(page)
@@ -349,22 +379,20 @@ def test_edges_are_drawn_around_other_variables(page) -> None:
     page.click("#tidy")
     page.wait_for_function("window.presageGraph.edges().length >= 16")
     page.wait_for_timeout(600)
-    met = page.evaluate(
-        """() => window.presageGraph.edges().map(e => {
-          const a = e.source().position(), b = e.target().position(), c = e.controlPoints()[0];
-          const others = window.presageGraph.nodes().not(e.connectedNodes());
-          return others.filter(n => {
-            const p = n.position(), w = n.width() / 2, h = n.height() / 2;
-            for (let t = 0; t <= 1; t += 0.005) {
-              const x = (1 - t) ** 2 * a.x + 2 * t * (1 - t) * c.x + t * t * b.x;
-              const y = (1 - t) ** 2 * a.y + 2 * t * (1 - t) * c.y + t * t * b.y;
-              if (Math.abs(x - p.x) < w && Math.abs(y - p.y) < h) return true;
-            }
-            return false;
-          }).length;
-        }).reduce((s, k) => s + k, 0)"""
-    )
-    assert met <= 1
+    assert covered_edges(page) == [0, 0]
+
+
+@pytest.mark.parametrize("d", [60, 150])
+def test_large_graphs_have_no_edge_behind_a_box_and_no_overlapping_boxes(page, tmp_path, d) -> None:
+    upload(page, table_file(tmp_path, d))
+    page.locator("#preview h1", has_text=f"table{d}.csv").wait_for()
+    run(page, f"table{d}.csv")
+    page.fill("#top", str(3 * d // 2))
+    page.wait_for_function("k => document.querySelector('#count').innerText.includes(`the ${k} most`)", arg=3 * d // 2)
+    page.click("#tidy")
+    page.wait_for_timeout(3000)  # the variables are placed again
+    assert edges(page) >= 3 * d // 2
+    assert covered_edges(page) == [0, 0]
 
 
 def test_the_table_is_searched_and_sorted(page) -> None:
@@ -563,6 +591,34 @@ def test_stability_and_experiments_are_shown_when_asked_for(page, cells) -> None
         name = found.first.inner_text()
         found.first.click()
         page.wait_for_function("name => document.querySelector('#chosen-title').innerText === name", arg=name)
+
+
+def test_soft_interventions_can_be_chosen_where_there_are_targets(page, cells) -> None:
+    assert page.is_hidden("#soft")  # no data, no interventions
+    upload(page, cells)
+    page.get_by_text("Column target").wait_for()
+    page.wait_for_selector("#soft label")
+    page.click("#soft label")
+    page.click("#run:not([disabled])")  # the tiny model was trained with hard interventions only
+    page.wait_for_function("document.querySelector('#run-error').innerText.includes('soft interventions')")
+    page.evaluate("window.dash_clientside.set_props('model', { value: 'general' })")
+    page.wait_for_timeout(500)
+    run(page, "cells.csv")
+    assert "'kind': 'soft'" in page.inner_text("#lines")
+    page.click("#soft label")
+    page.wait_for_selector("#stale:not([hidden])")
+
+
+def test_the_panel_states_the_total_effect(page, cells) -> None:
+    upload(page, cells)
+    page.wait_for_selector("#preview table")
+    run(page, "cells.csv")
+    page.fill("#top", "6")
+    page.locator("#edge-table tr[data-i]").first.click()
+    page.wait_for_function("document.querySelector('#total-effect').innerText.includes('Total effect')")
+    assert "% interval" in page.inner_text("#total-effect").replace(" %", "%")
+    page.click("#unchoose")
+    page.wait_for_function("document.querySelector('#total-effect').innerText === ''")
 
 
 def test_zoom_keeps_the_pace_of_the_library(page) -> None:

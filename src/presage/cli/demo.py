@@ -16,7 +16,7 @@ def main(folder: str = "demo") -> None:
 
     import presage
     from presage.files import atomic_write
-    from presage.report.plots import calibration_figure, figure_bytes
+    from presage.report.plots import figure_bytes, reliability_figure
 
     dataset = presage.load_example(EXAMPLE)
     truth = dataset.graph
@@ -41,7 +41,7 @@ def main(folder: str = "demo") -> None:
         print(f"warning: {warning}")
     out = result.save(folder)
     with atomic_write(out / "calibration.png") as file:
-        file.write(figure_bytes(calibration_figure(result.matrix, truth)))
+        file.write(figure_bytes(reliability_figure(model.card.calibration)))
     print(f"\nwrote {Path(out) / 'report.html'} (open it in a browser), graph.png, calibration.png, edges.csv and more")
 
 

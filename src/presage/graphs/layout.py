@@ -9,8 +9,10 @@ from presage.graphs.ops import topological_order
 __all__ = ["layered_positions"]
 
 
-def layered_positions(graph: np.ndarray) -> np.ndarray:
+def layered_positions(graph: np.ndarray, aspect: float = 1.6) -> np.ndarray:
     """Positions [d, 2] of an acyclic graph's variables; x to the right, y upwards, about one unit apart.
+
+    aspect: boxes side by side for each row of boxes; wider layers are split into several rows.
 
     Layers are assigned by longest path. Within a layer, variables are sorted by the mean position of their neighbours
     in alternating sweeps down and up (barycentre heuristic). Variables without edges are placed in rows below.
@@ -22,7 +24,7 @@ def layered_positions(graph: np.ndarray) -> np.ndarray:
     d = len(graph)
     linked = graph.any(axis=0) | graph.any(axis=1)
     layer = _layers(graph)
-    width = max(3, int(np.ceil(np.sqrt(1.6 * max(d, 1)))))
+    width = max(3, int(np.ceil(np.sqrt(aspect * max(int(linked.sum()), 1)))))
     rows = _split_wide([np.flatnonzero(linked & (layer == k)).tolist() for k in range(layer.max(initial=0) + 1)], width)
     position = _order(rows, graph)
     out = np.zeros((d, 2))

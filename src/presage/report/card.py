@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from presage.errors import ConfigError
 
-__all__ = ["ModelCard", "make_card"]
+__all__ = ["CalibrationBin", "ModelCard", "make_card"]
+
+
+class CalibrationBin(NamedTuple):
+    """Pairs of held-out datasets with similar probabilities: their mean, the share that are edges, their number."""
+
+    probability: float
+    share: float
+    pairs: int
+
 
 _LIMITS = (
     "Assumes that no unmeasured variable causes two measured ones, and that rows are independent of each other.",
@@ -37,6 +46,20 @@ class ModelCard:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
         return {**asdict(self), "limits": list(self.limits)}
+
+    @property
+    def calibration(self) -> tuple[CalibrationBin, ...]:
+        """The calibration on held-out datasets, pooled, as the release measured it; empty if the card states none."""
+        for title, rows in self.notes.items():
+            if title.startswith("calibration"):
+                try:
+                    return tuple(
+                        CalibrationBin(float(row["mean prediction"]), float(row["share of edges"]), int(row["pairs"]))
+                        for row in rows
+                    )
+                except (TypeError, KeyError, ValueError):  # a card of a user's own
+                    return ()
+        return ()
 
     def __str__(self) -> str:
         takes = "counts (non-negative whole numbers)" if self.kind == "counts" else "real values"

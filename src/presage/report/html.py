@@ -13,7 +13,7 @@ import numpy as np
 import presage
 from presage.inference.knowledge import Knowledge
 from presage.ood.summaries import LABELS
-from presage.report.plots import figure_bytes, graph_figure, heat_map_figure, scatter_figure
+from presage.report.plots import figure_bytes, graph_figure, heat_map_figure, reliability_figure, scatter_figure
 from presage.report.suggestions import suggested_experiments
 from presage.report.text import sentence
 
@@ -77,6 +77,7 @@ def report_html(
         "ood": result.ood,
         "labels": LABELS,
         "known": knowledge_lines(result.known),
+        "calibration": _calibration(result),
         "card": None if result.card is None else markdown_html(str(result.card)),
     }
     return _environment().get_template("report.html").render(context).lstrip()
@@ -97,6 +98,12 @@ def _scatter(result: Result, dataset: Dataset | None, threshold: float) -> str:
         for row in edges.head(_SCATTERED).itertuples(index=False)
     ]
     return _embedded(scatter_figure(dataset, listed), 110)
+
+
+def _calibration(result: Result) -> str:
+    """The model's calibration on held-out datasets, or nothing if its card does not state it."""
+    bins = () if result.card is None else result.card.calibration
+    return _embedded(reliability_figure(bins), 90) if bins else ""
 
 
 def _columns(result: Result) -> list[tuple[str, str, str]]:

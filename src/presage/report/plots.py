@@ -19,7 +19,7 @@ import numpy as np
 from presage.errors import ConfigError, DataError
 from presage.graphs.layout import layered_positions
 from presage.graphs.ops import topological_order
-from presage.graphs.routing import edge_bends
+from presage.graphs.routing import edge_routes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,7 @@ __all__ = [
     "heat_map_figure",
     "learning_curve_figure",
     "new_figure",
+    "reliability_figure",
     "result_figure",
     "scatter_figure",
 ]
@@ -261,36 +262,35 @@ def draw_graph(
     pairs = [] if hidden_causes is None else np.argwhere(np.triu(hidden_causes, 1) > 0.5).tolist()
     inches = (positions - low) / (room * (1.12, 1.0) + (1.0, 0.7)) * size
     shape = [(letters * (0.62 * len(_short(name, 14)) + 1.6) / 72.0, letters * 2.6 / 72.0) for name in names]
-    stiffness = 2.0 if d > 40 else 0.05  # among many boxes wide arcs confuse more than an edge behind a box
     routed = np.array([*edges, *pairs]).reshape(-1, 2)
-    bends = edge_bends(inches, np.array(shape).reshape(-1, 2), routed, stiffness=stiffness)
+    routes = edge_routes(inches, np.array(shape).reshape(-1, 2), routed)
     thin = float(np.clip(70 / max(len(edges), 1), 0.45, 1.0))  # many edges: finer lines
     least = min([0.5, *(float(probabilities[i, j]) for i, j in edges)])
     blue, red = _colours(), _colours(_NEGATIVE)
-    for (i, j), bend in zip(edges, bends, strict=False):
+    for (i, j), route in zip(edges, routes, strict=False):
         strength = (float(probabilities[i, j]) - least) / max(1.0 - least, 1e-9)  # the whole range of widths is used
         scale = red if effect is not None and effect[i, j] < 0 else blue
         style = {"linewidth": thin * (0.7 + 2.0 * strength), "color": scale(0.32 + 0.68 * strength)}
-        _arrow(axes, positions, boxes, i, j, bend, 6 + 7 * thin, arrowstyle="-|>", **style)
-    for (i, j), bend in zip(pairs, bends[len(edges) :], strict=True):
+        _arrow(axes, positions, boxes, i, j, route, 6 + 7 * thin, arrowstyle="-|>", **style)
+    for (i, j), route in zip(pairs, routes[len(edges) :], strict=True):
         style = {"linewidth": 1.4 * thin, "color": _HIDDEN, "linestyle": (0, (4, 2.5))}
-        _arrow(axes, positions, boxes, i, j, bend, 6 + 6 * thin, arrowstyle="<|-|>", **style)
+        _arrow(axes, positions, boxes, i, j, route, 6 + 6 * thin, arrowstyle="<|-|>", **style)
 
 
 def _arrow(
     axes: Axes, positions: np.ndarray, boxes: list[Any], i: int, j: int, route: np.ndarray, head: float, **style: Any
 ) -> None:
-    """Add an arrow along a route: bend and weight, see `presage.graphs.routing`."""
+    """Add an arrow along a route: bends and weights [k, 2], see `presage.graphs.routing`."""
     from matplotlib.patches import ConnectionStyle, FancyArrowPatch
     from matplotlib.path import Path as Curve
 
-    bend, weight = map(float, route)
-
     class Routed(ConnectionStyle.Arc3):
         def connect(self, a: Any, b: Any) -> Any:
-            start, along = np.asarray(a), np.subtract(b, a)
-            control = start + weight * along + bend * np.array([-along[1], along[0]])
-            return Curve([a, control, b], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3])
+            along = np.subtract(b, a)
+            controls = np.asarray(a) + route[:, 1:] * along + route[:, :1] * np.array([-along[1], along[0]])
+            joints = [*((controls[1:] + controls[:-1]) / 2.0), b]
+            points = [point for pair in zip(controls, joints, strict=True) for point in pair]
+            return Curve([a, *points], [Curve.MOVETO, *[Curve.CURVE3] * len(points)])
 
     axes.add_patch(
         FancyArrowPatch(
@@ -319,17 +319,26 @@ def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int =
     pairs = np.broadcast_to(~np.eye(p.shape[-1], dtype=bool), p.shape)
     values, true = p[pairs], t[pairs] != 0
     place = np.minimum((values * bins).astype(int), bins - 1)
+    full = [place == b for b in range(bins) if (place == b).any()]
+    return reliability_figure([(values[at].mean(), true[at].mean(), int(at.sum())) for at in full])
+
+
+def reliability_figure(bins: Sequence[tuple[float, float, int]]) -> Figure:
+    """Plot a calibration curve with 95 % intervals. bins: (mean probability, share of true edges, number of pairs).
+
+    Intervals are Wilson's, which count pairs as independent.
+    """
+    mean, share, count = (np.array(column, dtype=np.float64) for column in zip(*bins, strict=True))
+    spread = 1.96**2 / count
+    centre = (share + spread / 2.0) / (1.0 + spread)
+    reach = np.sqrt(spread * (share * (1.0 - share) + spread / 4.0)) / (1.0 + spread)
+    error = np.maximum([share - centre + reach, centre + reach - share], 0.0)  # rounding
     figure = new_figure(figsize=(5.2, 5.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, height_ratios=[4, 1], sharex=True)
     upper.plot([0, 1], [0, 1], color=_SOFT, linewidth=1, linestyle="--")
-    count = np.bincount(place, minlength=bins)
-    full = np.flatnonzero(count)
-    mean = np.array([values[place == b].mean() for b in full])
-    share = np.array([true[place == b].mean() for b in full])
-    error = 1.96 * np.sqrt(np.maximum(share * (1 - share), 1e-9) / count[full])
     upper.errorbar(mean, share, error, fmt="o-", color=_COLOURS[2], ecolor=_COLOURS[1], markersize=5, capsize=2)
     upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="share of true edges")
-    lower.bar((np.arange(bins) + 0.5) / bins, np.maximum(count, 0), width=0.9 / bins, color=_COLOURS[1])
+    lower.bar(mean, count, width=0.05, color=_COLOURS[1])
     lower.set(yscale="log", ylabel="pairs", xlabel="probability of the edge")
     for axes in (upper, lower):
         _plain(axes)

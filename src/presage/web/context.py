@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from presage.errors import ConfigError
 from presage.inference.hub import DEFAULT_MODEL
+from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
 from presage.web.jobs import Job, Runner
 from presage.web.layout import Offer
 from presage.web.reading import Reader
@@ -18,6 +22,7 @@ from presage.web.sources import Example
 __all__ = ["Context"]
 
 _EXAMPLE = "rff"
+_KEPT_RESULTS = 8
 
 
 @dataclass(kw_only=True)
@@ -30,6 +35,7 @@ class Context:
     models: Sequence[Offer]
     limit: int
     _example: Job | Analysis | None = None
+    _given: OrderedDict[tuple[int, str], tuple[Analysis, Result]] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)
 
     @property
@@ -54,6 +60,19 @@ class Context:
                 assert job.result is not None
                 self._example = Analysis(**vars(job.pending), result=job.result, seconds=job.seconds)
             return self._example
+
+    def result_given(self, analysis: Analysis, known: Knowledge) -> Result:
+        """The result under background knowledge. The last ones are kept, and with them the graphs they sampled."""
+        if not known:
+            return analysis.result
+        key = (id(analysis), json.dumps(known.to_json(), sort_keys=True))
+        with self._lock:
+            if key not in self._given:
+                self._given[key] = (analysis, analysis.result.with_knowledge(known))
+            self._given.move_to_end(key)
+            while len(self._given) > _KEPT_RESULTS:
+                self._given.popitem(last=False)
+            return self._given[key][1]
 
     def analysis(self, key: Any, answer: Any) -> Analysis:
         """The result that a page shows. answer: what the page says it is, {"example": True} or {"number": ...}."""

@@ -28,6 +28,7 @@ __all__ = [
     "recommended",
     "register",
     "settings_changed",
+    "settings_of",
     "store_upload",
 ]
 
@@ -72,7 +73,53 @@ def preview_part(preview: Preview) -> list[Any]:
     ]
 
 
-def prepare_run(
+def prepare_run(session: Session, *controls: Any, offered: Collection[str]) -> tuple[dict[str, Any], Run]:
+    """Read the data once; returns the task of the worker, which calls `discover`, and the description of the run.
+
+    controls: values of the controls, see `settings_of`. offered: names of the models that may be asked for; a page may
+    not load other files of the server.
+    """
+    source, settings = session.source, settings_of(session, *controls)
+    choice, model, roles = settings["interventions"], settings["model"], dict(settings["roles"])
+    if source is None:
+        raise ConfigError("choose data first: upload a file, or use an example")
+    if not model:
+        raise ConfigError("no model was found; start the page with --model FILE")
+    if not isinstance(model, str) or model not in offered:
+        raise ConfigError("this page does not offer that model; choose one from the list")
+    targets: Any = None
+    name = None
+    if choice.startswith("column:"):
+        targets = name = choice.removeprefix("column:")
+        roles.pop(name, None)  # the column of interventions has that role
+    elif choice == "mask":
+        if session.mask is None:
+            raise ConfigError("upload the file with the intervention mask first, or choose another option")
+        targets, name = session.mask, session.mask.name
+    flag = {"counts": True, "real": False}.get(settings["counts"])
+    bootstrap = RESAMPLES if settings["stability"] else 0
+    arguments = {
+        "interventions": {"targets": name, "kind": "soft"} if settings["soft"] else name,
+        "layer": settings["layer"],
+        "model": None if model == DEFAULT_MODEL else model,
+        "counts": flag,
+        "roles": roles or None,
+        "bootstrap": bootstrap or None,
+    }
+    given = {"targets": targets, "kind": "soft"} if settings["soft"] else targets
+    inputs = source.inputs(given, layer=settings["layer"], roles=roles or None)
+    session.count += 1
+    run = Run(
+        number=session.count,
+        dataset=inputs.dataset,
+        source=source,
+        arguments={key: value for key, value in arguments.items() if value is not None},
+        settings=settings,
+    )
+    return {"inputs": inputs, "model": model, "counts": flag, "bootstrap": bootstrap}, run
+
+
+def settings_of(
     session: Session,
     choice: Any,
     layer: Any,
@@ -80,83 +127,27 @@ def prepare_run(
     counts: Any,
     roles: Any = None,
     stability: Any = None,
-    *,
-    offered: Collection[str],
-) -> tuple[dict[str, Any], Run]:
-    """Read the data once; returns the task of the worker, which calls `discover`, and the description of the run.
-
-    offered: names of the models that may be asked for; a page may not load other files of the server.
-    """
-    source = session.source
-    if source is None:
-        raise ConfigError("choose data first: upload a file, or use an example")
-    if not model:
-        raise ConfigError("no model was found; start the page with --model FILE")
-    if not isinstance(model, str) or model not in offered:
-        raise ConfigError("this page does not offer that model; choose one from the list")
-    arguments: dict[str, Any] = {}
-    interventions: Any = None
-    choice = choice if isinstance(choice, str) else "none"
-    if choice.startswith("column:"):
-        interventions = arguments["interventions"] = choice.removeprefix("column:")
-    elif choice == "mask":
-        if session.mask is None:
-            raise ConfigError("upload the file with the intervention mask first, or choose another option")
-        interventions, arguments["interventions"] = session.mask, session.mask.name
-    layer = layer if isinstance(layer, str) and layer else None
-    if layer:
-        arguments["layer"] = layer
-    if model != DEFAULT_MODEL:
-        arguments["model"] = model
-    flag = {"counts": True, "real": False}.get(counts) if isinstance(counts, str) else None
-    if flag is not None:
-        arguments["counts"] = flag
-    changed = roles_from_page(roles)
-    changed.pop(arguments.get("interventions", ""), None)  # the column of interventions has that role
-    if changed:
-        arguments["roles"] = changed
-    bootstrap = RESAMPLES if stability else 0
-    if bootstrap:
-        arguments["bootstrap"] = bootstrap
-    inputs = source.inputs(interventions, layer=layer, roles=changed or None)
-    session.count += 1
-    run = Run(
-        number=session.count,
-        dataset=inputs.dataset,
-        source=source,
-        arguments=arguments,
-        settings=_settings(session, choice, layer, model, counts, roles, stability),
-    )
-    return {"inputs": inputs, "model": model, "counts": flag, "bootstrap": bootstrap}, run
-
-
-def _settings(
-    session: Session, choice: Any, layer: Any, model: Any, counts: Any, roles: Any, stability: Any
+    soft: Any = None,
 ) -> dict[str, Any]:
+    """The values of the controls as settings of a run; values that no control sends count as not set."""
+    choice = choice if isinstance(choice, str) else "none"
     return {
         "interventions": choice,
+        "soft": bool(soft) and choice != "none",
         "mask": session.mask if choice == "mask" else None,
-        "layer": layer or None,
+        "layer": layer if isinstance(layer, str) and layer else None,
         "model": model,
-        "counts": counts,
+        "counts": counts if isinstance(counts, str) else "look",
         "roles": roles_from_page(roles),
         "stability": bool(stability),
     }
 
 
-def settings_changed(
-    session: Session | None,
-    choice: Any,
-    layer: Any,
-    model: Any,
-    counts: Any,
-    roles: Any = None,
-    stability: Any = None,
-) -> bool:
-    """Whether the page shows a result of the user's that other settings gave."""
+def settings_changed(session: Session | None, *controls: Any) -> bool:
+    """Whether the page shows a result of the user's that other settings gave. controls: see `settings_of`."""
     if session is None or session.analysis is None or session.source is None or not session.has_answer:
         return False
-    return session.analysis.settings != _settings(session, choice, layer, model, counts, roles, stability)
+    return session.analysis.settings != settings_of(session, *controls)
 
 
 def finish(job: Job, run: Run) -> Analysis:
@@ -294,9 +285,9 @@ def register(app: Dash, context: Context) -> None:
         except PresageError as error:
             return _refuse(str(error))
 
-    @app.callback(Output("mask-place", "hidden"), Input("interventions", "value"))
-    def ask_for_mask(choice: Any) -> bool:
-        return bool(choice != "mask")
+    @app.callback(Output("mask-place", "hidden"), Output("soft-place", "hidden"), Input("interventions", "value"))
+    def ask_about_interventions(choice: Any) -> tuple[bool, bool]:
+        return choice != "mask", choice in (None, "none")
 
     @app.callback(
         Output("stale", "hidden"),
@@ -306,21 +297,22 @@ def register(app: Dash, context: Context) -> None:
         Input("counts", "value"),
         Input("roles", "data"),
         Input("stability", "value"),
+        Input("soft", "value"),
         Input("mask-name", "children"),
         Input("answer", "data"),
         State("session", "data"),
         prevent_initial_call=True,
     )
-    def compare_settings(
-        choice: Any, layer: Any, model: Any, counts: Any, roles: Any, stability: Any, _mask: Any, _answer: Any, key: Any
-    ) -> bool:
+    def compare_settings(*given: Any) -> bool:
+        *controls, _mask, _answer, key = given
+        choice, roles = controls[0], controls[4]
         session = sessions.find(key)
         if session is not None and session.source is not None:  # kept for a page that is loaded again
             if "roles.data" in ctx.triggered_prop_ids:
                 session.roles = roles_from_page(roles)
             if "interventions.value" in ctx.triggered_prop_ids and isinstance(choice, str):
                 session.choice = choice
-        return not settings_changed(session, choice, layer, model, counts, roles, stability)
+        return not settings_changed(session, *controls)
 
     in_browser(
         ClientsideFunction("presage", "roles"),
@@ -376,15 +368,16 @@ def register(app: Dash, context: Context) -> None:
         State("counts", "value"),
         State("roles", "data"),
         State("stability", "value"),
+        State("soft", "value"),
         prevent_initial_call=True,
         running=[(Output("run", "children"), "Reading the table …", "Run")],
     )
-    def start(_clicks: Any, _again: Any, key: Any, *settings: Any) -> tuple[Any, ...]:
+    def start(_clicks: Any, _again: Any, key: Any, *controls: Any) -> tuple[Any, ...]:
         try:
             session = sessions.get(key)
             if session.job is not None:
                 session.job.cancel()
-            task, run = prepare_run(session, *settings, offered=context.offered)
+            task, run = prepare_run(session, *controls, offered=context.offered)
         except PresageError as error:
             return True, True, sentence(str(error)), False, "", {"width": "0%"}
         session.job = context.runner.submit(task)

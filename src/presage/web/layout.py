@@ -74,7 +74,7 @@ def page(
             html.Div(
                 className="columns",
                 children=[
-                    html.Aside([_bring(examples, domains, limit), _interventions(), _model(models), _run()]),
+                    html.Aside([_data_step(examples, domains, limit), _interventions(), _model(models), _run()]),
                     html.Main([_preview(), _columns(), answer()]),
                 ],
             ),
@@ -97,7 +97,7 @@ def _step(number: int, title: str, *children: Any) -> html.Section:
     return html.Section([html.H2([html.Span(str(number), className="number"), title]), *children], className="step")
 
 
-def _bring(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: int) -> html.Section:
+def _data_step(examples: Sequence[str], domains: Sequence[tuple[str, str]], limit: int) -> html.Section:
     upload = html.Div(
         [
             html.Button(
@@ -198,6 +198,20 @@ def _interventions() -> html.Section:
             ],
             id="mask-place",
             hidden=True,
+        ),
+        html.Div(
+            dcc.Checklist(
+                id="soft",
+                options=[{"value": "soft", "label": "Soft: they shift their target without setting it"}],
+                value=[],
+                className="switches small",
+                persistence=True,
+                persistence_type="session",
+            ),
+            id="soft-place",
+            hidden=True,
+            title="A hard intervention sets its target, whatever its causes. A soft one changes how the target depends "
+            "on its causes.",
         ),
         html.Div(
             [

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from dash import html
 
+from presage.errors import ConfigError
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
 from presage.web.layout import data
@@ -14,7 +15,7 @@ from presage.web.result_layout import HINT
 from presage.web.table import edge_stability, signed
 from presage.web.view import uncertain
 
-__all__ = ["edge_part", "nothing_part", "variable_part"]
+__all__ = ["edge_part", "nothing_part", "total_effect_part", "variable_part"]
 
 _LISTED = 8
 
@@ -41,7 +42,7 @@ def edge_part(result: Result, before: Result, i: int, j: int) -> list[Any]:
         parts.append(
             html.P(
                 [
-                    "Effect ",
+                    "Direct effect ",
                     html.B(signed(value), className="plus" if value >= 0 else "minus"),
                     f" (90 % interval {signed(low)} to {signed(high)}): {b} {'rises' if value >= 0 else 'falls'} by "
                     f"{abs(value):.2f} standard deviations when {a} rises by one and its other causes stay.",
@@ -55,6 +56,24 @@ def edge_part(result: Result, before: Result, i: int, j: int) -> list[Any]:
     if result.matrix[i, j] != before.matrix[i, j]:
         parts.append(html.P(f"{before.matrix[i, j]:.2f} without the background knowledge.", className="soft small"))
     return parts
+
+
+def total_effect_part(result: Result, i: int, j: int) -> Any:
+    """The effect of setting one variable on another along all directed paths; a reason where there is none."""
+    try:
+        found = result.total_effect(result.names[i], result.names[j])
+    except ConfigError as error:  # nominal variables, or a result without data
+        return html.P(f"No total effect: {error}.", className="soft small")
+    return html.P(
+        [
+            "Total effect ",
+            html.B(signed(found.effect), className="plus" if found.effect >= 0 else "minus"),
+            f" ({100 * found.level:.0f} % interval {signed(found.low)} to {signed(found.high)}) of setting "
+            f"{found.cause}, along all directed paths. It is an ancestor in {100 * found.probability:.0f} % of the "
+            "sampled graphs.",
+        ],
+        className="small",
+    )
 
 
 def variable_part(result: Result, known: Knowledge, j: int, threshold: float) -> list[Any]:

@@ -101,7 +101,7 @@ def answer_head(analysis: Analysis) -> list[Any]:
     if analysis.is_example:
         parts.append(
             html.P(
-                "This is an example answer, about simulated data with a known graph. Click through it, then bring your "
+                "This is an example answer, about simulated data with a known graph. Click through it, then load your "
                 "own data on the left.",
                 className="example-note",
             )

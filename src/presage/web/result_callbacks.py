@@ -13,7 +13,7 @@ from presage.report.text import sentence
 from presage.web.context import Context
 from presage.web.exports import KINDS, file_content, python_code
 from presage.web.figures import heat_figure, heat_height, pair_figure, variable_figure
-from presage.web.panel import edge_part, nothing_part, variable_part
+from presage.web.panel import edge_part, nothing_part, total_effect_part, variable_part
 from presage.web.parts import (
     answer_head,
     count_text,
@@ -318,6 +318,25 @@ def register(app: Dash, context: Context) -> None:
         return f"{edge[0]} → {edge[1]}", text, False, True, False, figure, *marks, "", "box details open"
 
     @app.callback(
+        Output("total-effect", "children"),
+        Input("chosen", "data"),
+        Input("knowledge", "data"),
+        State("session", "data"),
+        State("answer", "data"),
+        prevent_initial_call=True,
+        running=[(Output("total-effect", "className"), "faint", "")],
+    )
+    def show_total_effect(chosen: Any, known: Any, key: Any, answer: Any) -> Any:
+        # Apart from the other details because it samples graphs, which takes seconds for many variables.
+        if not answer:
+            return no_update
+        analysis = context.analysis(key, answer)
+        picked = _indices(chosen, len(analysis.result.names))
+        return (
+            total_effect_part(context.result_given(analysis, _knowledge(known)), *picked) if len(picked) == 2 else None
+        )
+
+    @app.callback(
         Output("experiments", "children"),
         Input("suggest", "n_clicks"),
         Input("answer", "data"),
@@ -333,7 +352,7 @@ def register(app: Dash, context: Context) -> None:
         if ctx.triggered_id != "suggest" or not answer:
             return None  # suggestions for another result would mislead
         analysis = context.analysis(key, answer)
-        result = analysis.result.with_knowledge(_knowledge(known))
+        result = context.result_given(analysis, _knowledge(known))
         return experiments_part(result, suggested_experiments(result, analysis.dataset))
 
     @app.callback(

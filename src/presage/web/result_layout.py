@@ -178,6 +178,7 @@ def _details() -> list[Any]:
             className="row",
         ),
         html.Div(HINT, id="chosen-text"),
+        html.Div(id="total-effect"),
         html.Div(
             [
                 html.Button("It exists", id="require", title="This edge is known to exist"),

@@ -32,7 +32,7 @@ class Run:
     arguments: dict[str, Any] = field(default_factory=dict)
     """The keyword arguments of `discover` that differ from their defaults."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """The choices on the page: interventions, mask, layer, model, counts, roles."""
+    """The values of the controls; see `data_callbacks.settings_of`."""
     started: float = field(default_factory=time.time)
     is_example: bool = False
     """Whether it is the answer that an empty page shows."""

@@ -14,6 +14,7 @@ from presage.data.examples import load_example
 from presage.domain.catalog import simulate
 from presage.errors import ConfigError, DataError, PresageError
 from presage.inference.inputs import Inputs, Table, as_written, looks_like_counts, read_inputs, read_table
+from presage.inference.inputs.intervention_kinds import read_kind
 from presage.types import Dataset
 from presage.web.column_guess import Column, columns_of, intervention_column
 from presage.web.reading import Reader
@@ -57,7 +58,10 @@ class Source(ABC):
     def inputs(
         self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
     ) -> Inputs:
-        """Read the data for `discover`; raises `DataError` with one sentence if it cannot be used."""
+        """Read the data for `discover`; raises `DataError` with one sentence if it cannot be used.
+
+        interventions: a column's name, an `Upload` with a mask, None, or {"targets": any of these, "kind": ...}.
+        """
 
     @abstractmethod
     def code(self) -> str:
@@ -91,15 +95,16 @@ class Upload(Source):
     def inputs(
         self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
     ) -> Inputs:
-        """Read the file; `interventions` is a column's name, another `Upload` with a mask, or None."""
-        mask = (interventions.name, interventions.content) if isinstance(interventions, Upload) else interventions
-        found: Inputs = self._read(_read, self.name, self.content, mask, layer, roles)
+        """Read the file."""
+        targets, kind = read_kind(interventions)
+        given = (targets.name, targets.content) if isinstance(targets, Upload) else targets
+        found: Inputs = self._read(_read, self.name, self.content, given, kind, layer, roles)
         _check_size(found.dataset.d)
         return found
 
-    def as_mask_of(self, dataset: Dataset) -> Inputs:
-        """Read the file as the intervention mask of a dataset."""
-        found: Inputs = self._read(_read_mask, dataset, self.name, self.content)
+    def as_mask_of(self, dataset: Dataset, kind: Any = None) -> Inputs:
+        """Read the file as the intervention mask of a dataset. kind: see `read_kind`."""
+        found: Inputs = self._read(_read_mask, dataset, self.name, self.content, kind)
         return found
 
     def _read(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -118,21 +123,28 @@ def _file_name(name: str) -> str:
     return last
 
 
-def _read(name: str, content: bytes, interventions: Any, layer: str | None, roles: dict[str, str] | None) -> Inputs:
-    """Read an upload; runs in the process of the reader. interventions: a column's name, (name, content) or None."""
+def _read(
+    name: str, content: bytes, targets: Any, kind: Any, layer: str | None, roles: dict[str, str] | None
+) -> Inputs:
+    """Read an upload; runs in the process of the reader. targets: a column's name, (name, content) or None."""
     with _Folder() as folder:
         path = folder.put(name, content)
-        given = interventions
-        if isinstance(interventions, tuple):
-            mask, mask_content = interventions
+        given = targets
+        if isinstance(targets, tuple):
+            mask, mask_content = targets
             given = folder.put(mask, mask_content, "mask-" if mask == name else "")
-        return read_inputs(path, given, layer=layer, roles=roles)
+        return read_inputs(path, _with_kind(given, kind), layer=layer, roles=roles)
 
 
-def _read_mask(dataset: Dataset, name: str, content: bytes) -> Inputs:
+def _read_mask(dataset: Dataset, name: str, content: bytes, kind: Any) -> Inputs:
     """Read an upload as the mask of a dataset; runs in the process of the reader."""
     with _Folder() as folder:
-        return read_inputs(dataset, folder.put(name, content))
+        return read_inputs(dataset, _with_kind(folder.put(name, content), kind))
+
+
+def _with_kind(targets: Any, kind: Any) -> Any:
+    """Interventions as `discover` takes them."""
+    return targets if kind is None else {"targets": targets, "kind": kind}
 
 
 def _look(name: str, content: bytes) -> Preview:
@@ -177,8 +189,9 @@ class _Known(Source):
         self, interventions: Any = None, *, layer: str | None = None, roles: dict[str, str] | None = None
     ) -> Inputs:
         """Read the dataset; it has its own interventions, unless a mask is given, and its own kinds of columns."""
-        if isinstance(interventions, Upload):
-            return interventions.as_mask_of(self.dataset())
+        targets, kind = read_kind(interventions)
+        if isinstance(targets, Upload):
+            return targets.as_mask_of(self.dataset(), kind)
         return read_inputs(self.dataset())
 
     def _show(self, title: str, dataset: Dataset) -> Preview:

@@ -34,9 +34,12 @@ class EdgeRow:
 
 _COLUMNS = {
     "source": ("cause", "Name of the cause"),
-    "target": ("effect on", "Name of the effect"),
-    "probability": ("probability", "Probability that the cause acts on the effect directly"),
-    "effect": ("effect", "Change of the effect, in standard deviations, when the cause rises by one"),
+    "target": ("outcome", "Name of the outcome"),
+    "probability": ("probability", "Probability that the cause acts on the outcome directly"),
+    "effect": (
+        "direct effect",
+        "Change of the outcome, in standard deviations, when the cause rises by one and the other causes stay",
+    ),
     "hidden": ("hidden cause", "Probability that an unmeasured variable causes both"),
     "stability": ("stability", "Standard deviation of the probability over resampled rows; small is stable"),
 }

@@ -87,8 +87,8 @@ def stylesheet(theme: Theme) -> list[dict[str, Any]]:
             "selector": "edge",
             "style": {
                 "curve-style": "unbundled-bezier",
-                "control-point-distances": "data(bend)",
-                "control-point-weights": "data(weight)",
+                "control-point-distances": "data(bends)",
+                "control-point-weights": "data(weights)",
                 "edge-distances": "node-position",
                 "width": "data(wide)",
                 "line-color": f"mapData(p, 0, 1, {theme.weak}, {strong})",

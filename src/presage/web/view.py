@@ -11,7 +11,7 @@ from presage import metrics
 from presage.errors import ConfigError
 from presage.graphs.layout import layered_positions
 from presage.graphs.ops import project_to_dag, topological_order
-from presage.graphs.routing import edge_bends
+from presage.graphs.routing import edge_routes
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
 
@@ -33,7 +33,6 @@ MAX_DRAWN = 600
 MANY = 40
 """With more variables than this, variables without edges are not drawn and the heat map is ordered and thinned."""
 _BOX_HEIGHT = 28.0
-_FEW_EDGES = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +63,16 @@ def _layers(result: Result, view: View) -> np.ndarray:
 
 def node_positions(result: Result, view: View) -> list[tuple[float, float]]:
     """Positions in pixels for a layered drawing of the edges, causes above effects."""
-    places = layered_positions(_layers(result, view))
+    layers = _layers(result, view)
     many = len(result.names) > MANY
+    places = layered_positions(layers, aspect=0.8 if many else 1.6)
+    linked = layers.any(axis=0) | layers.any(axis=1)
     widest = max((_box_width(name) for name in result.names), default=40.0)
-    across = widest + 10.0 if many else max(78.0, widest + 40.0)  # lanes for edges between the boxes of a layer
-    wide, high = np.ptp(places, axis=0) if len(places) else (1.0, 1.0)
+    across = widest + 30.0 if many else max(78.0, widest + 40.0)  # gaps for edges between the boxes of a row
+    drawn = places[linked] if many and linked.any() else places
+    wide, high = np.ptp(drawn, axis=0) if len(drawn) else (1.0, 1.0)
     shape = 0.95 if many else 1.3  # width by height of the place for the graph
-    down = np.clip(across * wide / shape / max(float(high), 1.0), 64.0, 110.0)  # long chains are drawn closer
+    down = np.clip(across * wide / shape / max(float(high), 1.0), 72.0, 120.0)  # long chains are drawn closer
     return [(float(across * x), float(-down * y)) for x, y in places]
 
 
@@ -121,11 +123,11 @@ def elements(
             }
         )
     pairs = sorted(np.argwhere(shown).tolist(), key=lambda edge: -result.matrix[edge[0], edge[1]])[:MAX_DRAWN]
-    bends = _bends(result, places, pairs + [[i, j] for i, j, _ in hidden], linked)
+    routes = _routes(result, places, pairs + [[i, j] for i, j, _ in hidden], linked)
     required = set(known.required) if known else set()
-    thin = float(np.clip(80 / max(len(bends), 1), 0.45, 1.0))  # many edges: finer lines
+    thin = float(np.clip(80 / max(len(routes), 1), 0.45, 1.0))  # many edges: finer lines
     edges = []
-    for (i, j), bend in zip(pairs, bends, strict=False):
+    for (i, j), route in zip(pairs, routes, strict=False):
         marks = []
         if truth is not None:
             marks.append(("right" if truth[i, j] else "extra") if graph[i, j] else "missed")
@@ -133,15 +135,13 @@ def elements(
             marks.append("positive" if result.effect[i, j] >= 0 else "negative")
         if (result.names[i], result.names[j]) in required:
             marks.append("required")
-        edges.append(_edge(f"e{i}-{j}", i, j, float(result.matrix[i, j]), bend, thin, marks))
-    for (i, j, p), bend in zip(hidden, bends[len(pairs) :], strict=True):
-        edges.append(_edge(f"h{i}-{j}", i, j, p, bend, thin, ["hidden"]))
+        edges.append(_edge(f"e{i}-{j}", i, j, float(result.matrix[i, j]), route, thin, marks))
+    for (i, j, p), route in zip(hidden, routes[len(pairs) :], strict=True):
+        edges.append(_edge(f"h{i}-{j}", i, j, p, route, thin, ["hidden"]))
     return nodes + edges
 
 
-def _edge(
-    key: str, i: int, j: int, p: float, bend: tuple[float, float], thin: float, marks: list[str]
-) -> dict[str, Any]:
+def _edge(key: str, i: int, j: int, p: float, route: np.ndarray, thin: float, marks: list[str]) -> dict[str, Any]:
     data = {
         "id": key,
         "source": f"n{i}",
@@ -149,26 +149,26 @@ def _edge(
         "i": i,
         "j": j,
         "p": round(p, 4),
-        "bend": round(bend[0], 1),
-        "weight": round(bend[1], 2),
+        "bends": route[:, 0].round(1).tolist(),
+        "weights": route[:, 1].round(3).tolist(),
         "wide": round(thin * (1.0 + 4.0 * p), 2),
     }
     return {"data": data, "classes": " ".join(marks)}
 
 
-def _bends(result: Result, places: list[tuple[float, float]], pairs: list[Any], linked: np.ndarray) -> list[Any]:
-    """Control point of each edge as Cytoscape counts: distance in pixels from the straight line, share along it."""
+def _routes(
+    result: Result, places: list[tuple[float, float]], pairs: list[Any], linked: np.ndarray
+) -> list[np.ndarray]:
+    """Control points [k, 2] of each edge for Cytoscape: pixels from the straight line, share along it."""
     if not pairs:
         return []
     positions, edges = np.array(places), np.array(pairs)
     sizes = np.array([(_box_width(name) + 10.0, _BOX_HEIGHT + 12.0) for name in result.names])
-    many = len(result.names) > MANY
-    if many:
+    if len(result.names) > MANY:
         sizes[~linked] = 0.0  # not drawn
     length = np.hypot(*(positions[edges[:, 1]] - positions[edges[:, 0]]).T)
-    # Among many boxes and edges wide arcs confuse more than an edge that passes behind a box.
-    routes = edge_bends(positions, sizes, edges, stiffness=2.0 if many and len(pairs) > _FEW_EDGES else 0.05)
-    return [(float(bend * far), float(weight)) for (bend, weight), far in zip(routes, length, strict=True)]
+    routes = edge_routes(positions, sizes, edges)
+    return [route * (far, 1.0) for route, far in zip(routes, length, strict=True)]
 
 
 def uncertain(result: Result, k: int = 8) -> list[tuple[int, int, float]]:

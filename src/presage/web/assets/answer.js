@@ -138,7 +138,7 @@
     return nothing();
   };
 
-  // Show the whole graph when the variables were placed anew.
+  // Show the whole graph when the variables were placed again.
   presage.fit = () => {
     setTimeout(() => { watch(); const graph = cy(); if (graph) { graph.resize(); fitted(graph); } }, 150);
     return nothing();

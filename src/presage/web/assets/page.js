@@ -179,7 +179,7 @@
     event.preventDefault();
     const name = chip.dataset.name;
     move(chip, to[event.key]);
-    // The columns are drawn anew; the keyboard stays on the same variable.
+    // The columns are drawn again; the keyboard stays on the same variable.
     setTimeout(() => [...document.querySelectorAll(".chip")].filter((c) => c.dataset.name === name).forEach((c) => c.focus()), 600);
   });
 })();

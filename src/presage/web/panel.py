@@ -69,7 +69,7 @@ def total_effect_part(result: Result, i: int, j: int) -> Any:
             "Total effect ",
             html.B(signed(found.effect), className="plus" if found.effect >= 0 else "minus"),
             f" ({100 * found.level:.0f} % interval {signed(found.low)} to {signed(found.high)}) of setting "
-            f"{found.cause}, along all directed paths. It is an ancestor in {100 * found.probability:.0f} % of the "
+            f"{found.cause}, along all directed paths (linear fit). It is an ancestor in {100 * found.probability:.0f} % of the "
             "sampled graphs.",
         ],
         className="small",

@@ -69,8 +69,8 @@ def total_effect_part(result: Result, i: int, j: int) -> Any:
             "Total effect ",
             html.B(signed(found.effect), className="plus" if found.effect >= 0 else "minus"),
             f" ({100 * found.level:.0f} % interval {signed(found.low)} to {signed(found.high)}) of setting "
-            f"{found.cause}, along all directed paths (linear fit). It is an ancestor in {100 * found.probability:.0f} % of the "
-            "sampled graphs.",
+            f"{found.cause}, along all directed paths (linear fit). It is an ancestor in "
+            f"{100 * found.probability:.0f} % of the sampled graphs.",
         ],
         className="small",
     )

@@ -404,7 +404,19 @@ def _records(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> list[
 def figure_bytes(figure: Figure, form: str = "png", dpi: int = 130) -> bytes:
     """Render a figure as the bytes of a png, svg or pdf file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
+    if form != "png":
+        figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
+        return buffer.getvalue()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    # `savefig` lays a figure out and draws it twice; this does so once, in the same way.
+    before, canvas = (figure.get_dpi(), figure.get_facecolor()), figure.canvas
+    try:
+        figure.set(dpi=dpi, facecolor="white")
+        FigureCanvasAgg(figure).print_png(buffer)
+    finally:
+        figure.set(dpi=before[0], facecolor=before[1])
+        figure.set_canvas(canvas)
     return buffer.getvalue()
 
 

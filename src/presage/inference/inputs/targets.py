@@ -117,7 +117,7 @@ def _from_column(name: str, space: _Space) -> Targets:
     if name in space.table.labels:
         return _from_entries(space.table.labels[name], space)
     column = space.table.column(name).astype(np.float64)
-    entries = [None if np.isnan(value) else int(value) if value == np.floor(value) else value for value in column]
+    entries = [None if np.isnan(value) else int(value) if value.is_integer() else value for value in column.tolist()]
     return _from_entries(entries, space)
 
 

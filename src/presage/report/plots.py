@@ -151,6 +151,7 @@ def scatter_figure(dataset: Dataset, edges: Sequence[tuple[int, int, str]]) -> F
         axes.set_title(title, fontsize=9.5, color=_INK)
         axes.set_xlabel(_short(dataset.names[i], 28), fontsize=9)
         axes.set_ylabel(_short(dataset.names[j], 28), fontsize=9)
+        axes.locator_params(nbins=4)  # small panels; every tick label costs time
         _plain(axes)
     for axes in panels[len(edges) :]:
         axes.set_axis_off()

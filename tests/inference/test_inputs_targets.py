@@ -134,6 +134,13 @@ def test_odd_interventions_get_one_sentence(given: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_infinite_values_in_a_column_of_targets_get_one_sentence() -> None:
+    frame = GENES.assign(guide=[np.inf] * 5 + [np.nan] * 25)
+    with pytest.raises(DataError) as caught:
+        read_inputs(frame, "guide")
+    assert "inf" in str(caught.value)
+
+
 def test_anndata_annotations_serve_as_environment_and_targets() -> None:
     anndata = pytest.importorskip("anndata")
     index = [f"cell{k}" for k in range(N)]

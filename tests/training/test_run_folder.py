@@ -262,3 +262,39 @@ def test_worker_processes_resume_with_new_datasets(tmp_path: Path) -> None:
     second = read_checkpoint(find_checkpoints(tmp_path / "run" / "checkpoints")[-1])[1]["buffer"]["datasets"]["3"]
     assert second["base"] >= first["inserted"]  # none of the earlier datasets is drawn again
     assert read_checkpoint(find_checkpoints(tmp_path / "run" / "checkpoints")[-1])[1]["progress"]["step"] == 6
+
+
+def test_core_minutes_continue_when_the_number_of_processes_changes(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    trainer = Trainer(CONFIG, folder)
+    trainer.progress.processes = 2  # as torchrun with two processes sets it
+    trainer.step(0.0)
+    trainer.save()
+    trainer.close()
+    saved = read_checkpoint(find_checkpoints(folder / "checkpoints")[-1])[1]["progress"]
+    assert saved["core_seconds"] == pytest.approx(2 * saved["cpu_seconds"])
+
+    resumed = Trainer(CONFIG, folder, resume=True)
+    assert resumed.progress.processes == 1
+    assert resumed.progress.core_minutes == saved["core_seconds"] / 60.0
+    resumed.step(0.0)
+    resumed.save()
+    resumed.close()
+    later = read_checkpoint(find_checkpoints(folder / "checkpoints")[-1])[1]["progress"]
+    added = later["cpu_seconds"] - saved["cpu_seconds"]
+    assert later["core_seconds"] == pytest.approx(saved["core_seconds"] + added)
+
+
+def test_checkpoints_without_core_seconds_count_all_their_processes(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    trainer = Trainer(CONFIG, folder)
+    trainer.step(0.0)
+    trainer.save()
+    trainer.close()
+    tensors, state = read_checkpoint(find_checkpoints(folder / "checkpoints")[-1])
+    state["progress"] |= {"cpu_seconds": 60.0, "processes": 2}
+    del state["progress"]["core_seconds"]
+    write_checkpoint(folder / "checkpoints", 2, tensors, state, keep=2)
+    resumed = Trainer(CONFIG, folder, resume=True)
+    resumed.close()
+    assert resumed.progress.core_minutes == 2.0

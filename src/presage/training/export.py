@@ -32,7 +32,7 @@ def run_metadata(
         "train": {
             "config": config.to_json(),
             **progress,
-            "core_minutes": progress["cpu_seconds"] * progress["processes"] / 60.0,
+            "core_minutes": progress["core_seconds"] / 60.0,
             "validation": dict(scores),
         },
         "card": {

@@ -161,8 +161,11 @@ class Trainer:
     def _take_counters(self, saved: Checkpoint) -> None:
         """The counters of a checkpoint; the seed of the data depends on them."""
         try:
+            counters = dict(saved.state["progress"])
+            # Checkpoints of runs that began before core_seconds was counted do not have it.
+            counters.setdefault("core_seconds", counters["cpu_seconds"] * counters["processes"])
             for name in self.progress.state():
-                setattr(self.progress, name, type(getattr(self.progress, name))(saved.state["progress"][name]))
+                setattr(self.progress, name, type(getattr(self.progress, name))(counters[name]))
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"the checkpoint {saved.path} has no usable counters ({error!r})") from error
         self.progress.processes = self.distributed.size

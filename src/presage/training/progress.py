@@ -20,13 +20,15 @@ LOG = "metrics.jsonl"
 class Progress:
     """Counters of a run; every checkpoint holds all of them.
 
-    The pretraining counters belong to the model whose weights the run started with, and to its predecessors.
+    `cpu_seconds` is the processor time of the leading process, `core_seconds` that of all processes, assuming that they
+    take equally long; a resumed run may have another number of them. The pretraining counters belong to the model whose weights the run started with, and to its predecessors.
     """
 
     step: int = 0
     datasets: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    core_seconds: float = 0.0
     processes: int = 1
     pretraining_datasets: int = 0
     pretraining_core_minutes: float = 0.0
@@ -38,12 +40,13 @@ class Progress:
         now, cpu = time.monotonic(), time.process_time()
         self.seconds += now - self.started
         self.cpu_seconds += cpu - self.cpu_started
+        self.core_seconds += (cpu - self.cpu_started) * self.processes
         self.started, self.cpu_started = now, cpu
 
     @property
     def core_minutes(self) -> float:
-        """Processor time of all processes, assuming that they take equally long."""
-        return self.cpu_seconds * self.processes / 60.0
+        """Processor time of all processes in minutes."""
+        return self.core_seconds / 60.0
 
     def state(self) -> dict[str, Any]:
         """The counters, without the times at which the clocks were read."""

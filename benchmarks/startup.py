@@ -3,9 +3,10 @@
     python benchmarks/startup.py
 
 The reference imports torch, pandas and matplotlib and does nothing. Cases alternate, each in a fresh process, and the
-best of `--repeats` counts. Processor time (user and system) depends less on other load than wall-clock time. The page is
-measured from the start of `presage serve` to its first response, and to the answer to an uploaded table; its processes
-work at the same time, so wall-clock time is given beside the processor time of all of them.
+best of `--repeats` counts. Processor time (user and system) depends less on other load than wall-clock time. The first
+repeat also writes byte code. The page is measured from the start of `presage serve` to its first response, and to the
+answer to an uploaded table; its processes work at the same time, so wall-clock time is given beside the processor time
+of all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 """Adapters on problems they must solve, orientation, child processes, bootstrap."""
 
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -364,6 +368,31 @@ def test_environment_with_other_pins_is_not_used(monkeypatch, tmp_path):
     (folder / "presage-pins").write_text(ENVIRONMENTS["sdcd"].digest)
     assert environment_python("sdcd") is not None
     assert Environment(packages=("a==1",)).digest != Environment(packages=("a==2",)).digest
+
+
+@pytest.mark.parametrize("name", [name for name, environment in ENVIRONMENTS.items() if environment.lock])
+def test_locked_environments_have_a_hash_for_every_package(name):
+    environment = ENVIRONMENTS[name]
+    ((*options, path),) = environment.pip_arguments()
+    assert "--require-hashes" in options
+    text = Path(path).read_text(encoding="utf-8")
+    blocks = [block for block in re.split(r"\n(?=\S)", text) if block.strip()]
+    assert len(blocks) > 20
+    assert all(re.match(r"[\w.-]+==\S+", block) and "--hash=sha256:" in block for block in blocks)
+    pins = {pin for pin in (*environment.packages, *environment.bare) if "==" in pin}
+    assert pins <= {block.split()[0] for block in blocks}  # scripts/lock_environments.py was run
+    assert "://" not in text
+
+
+def test_pip_refuses_a_package_with_another_hash(tmp_path, monkeypatch):
+    (tmp_path / "wrong.txt").write_text(f"tqdm==4.67.1 --hash=sha256:{'0' * 64}\n")
+    (tmp_path / "tqdm-4.67.1-py3-none-any.whl").write_bytes(b"another file")
+    monkeypatch.setattr("presage.baselines.environments.LOCKS", tmp_path)
+    (arguments,) = Environment(packages=("tqdm==4.67.1",), lock="wrong.txt").pip_arguments()
+    command = [sys.executable, "-m", "pip", "install", "--no-index", "--find-links", str(tmp_path), "--dry-run"]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "HASHES" in done.stderr
 
 
 def test_a_negative_number_of_resamples_is_refused():

@@ -156,6 +156,15 @@ def test_scores_are_normal_scores_with_averaged_ties():
     assert pair_z_scores[1, 0] == 0.0
 
 
+def test_ranks_of_large_tables_are_found_by_few_columns_without_a_difference(monkeypatch):
+    x = torch.randn(2, 40, 7, generator=torch.Generator().manual_seed(0)).round(decimals=1)
+    hidden = torch.rand(2, 40, 7, generator=torch.Generator().manual_seed(1)) < 0.1
+    whole = rank_normal(x), rank_normal(x, hidden)
+    monkeypatch.setattr("presage.data.row_statistics.RANKED_AT_ONCE", 160)  # two columns
+    assert torch.equal(rank_normal(x), whole[0])
+    assert torch.equal(rank_normal(x, hidden), whole[1])
+
+
 def test_fixed_statistics_are_what_they_say():
     random = torch.Generator().manual_seed(2)
     x = torch.randn(1, 500, 3, generator=random)

@@ -17,22 +17,39 @@ from presage.errors import ConfigError, PresageError
 __all__ = ["ENVIRONMENTS", "Environment", "environment_python", "home", "install"]
 
 
+LOCKS = Path(__file__).parents[1] / "assets" / "environments"
+"""Files with the versions and hashes of all packages of an environment, written by scripts/lock_environments.py."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """packages: installed with their dependencies; bare: installed without, because their requirements conflict."""
+    """packages: installed with their dependencies; bare: installed without, because their requirements conflict.
+
+    lock: a file of `LOCKS` with the hash of every package; pip then refuses any other file.
+    """
 
     packages: tuple[str, ...]
     bare: tuple[str, ...] = ()
+    lock: str | None = None
 
     @property
     def digest(self) -> str:
         """Changes with the pins."""
-        return hashlib.sha256(json.dumps([self.packages, self.bare]).encode()).hexdigest()[:16]
+        locked = None if self.lock is None else (LOCKS / self.lock).read_text(encoding="utf-8")
+        return hashlib.sha256(json.dumps([self.packages, self.bare, locked]).encode()).hexdigest()[:16]
+
+    def pip_arguments(self) -> list[list[str]]:
+        """The arguments of `pip install`, one list per call."""
+        if self.lock is not None:
+            return [["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(LOCKS / self.lock)]]
+        bare = [["--no-deps", *self.bare]] if self.bare else []
+        return [list(self.packages), *bare]
 
 
 ENVIRONMENTS = {
     "classical": Environment(
         packages=("causal-learn==0.1.4.8", "pgmpy==1.1.2", "numpy==2.4.6", "pandas==3.1.1", "scipy==1.17.1"),
+        lock="classical.txt",
     ),
     "gcastle": Environment(
         packages=("gcastle==1.0.4", "dagma==1.1.1", "torch==2.13.0", "igraph==1.0.0", "numpy==2.4.6"),
@@ -40,6 +57,7 @@ ENVIRONMENTS = {
     "dibs": Environment(
         packages=("jax==0.10.2", "jaxlib==0.10.2", "igraph==1.0.0", "tqdm", "scikit-learn", "matplotlib", "imageio"),
         bare=("dibs-lib==1.3.3",),  # requires jupyter
+        lock="dibs.txt",
     ),
     "sdcd": Environment(
         packages=(
@@ -56,7 +74,10 @@ ENVIRONMENTS = {
         bare=("sdcd==0.1.4",),
     ),
 }
-"""Versions that were tested together on Python 3.11."""
+"""Versions that were tested together on Python 3.11.
+
+Environments with torch have no lock: machines with and without a GPU need different builds of one version of torch.
+"""
 
 
 def home() -> Path:
@@ -98,9 +119,7 @@ def install(name: str, *, quiet: bool = False) -> Path:
         shutil.rmtree(folder)
     venv.create(folder, with_pip=True)
     python = _python(folder)
-    for options in (environment.packages, ("--no-deps", *environment.bare) if environment.bare else ()):
-        if not options:
-            continue
+    for options in environment.pip_arguments():
         command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *options]
         done = subprocess.run(command, capture_output=quiet, text=True, check=False)
         if done.returncode:

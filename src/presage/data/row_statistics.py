@@ -31,8 +31,8 @@ __all__ = [
 RIDGES = (0.003, 0.1)
 """Ridges of the precision matrices: a small one for nearly deterministic relations, a large one for small n."""
 CLIP = 6.0
-AT_ONCE = 1 << 23
-"""Values that are ranked and scaled at once, which bounds memory."""
+AT_ONCE, RANKED_AT_ONCE = 1 << 23, 1 << 20
+"""Values that are scaled and ranked at once, which bounds memory."""
 
 
 Piece: TypeAlias = slice | Tensor
@@ -68,10 +68,16 @@ def rank_normal(x: Tensor, missing: Tensor | None = None) -> Tensor:
         hidden = missing.transpose(1, 2)
         columns = columns.masked_fill(hidden, math.inf)
         count = (~hidden).sum(-1, keepdim=True).clamp_min(1).to(x.dtype)
-    ordered, index = columns.sort(dim=-1)
-    share = _tied_ranks(ordered).to(x.dtype) / (2.0 * count)  # mean of rank + 1/2 over ties
-    in_order = math.sqrt(2.0) * torch.erfinv(2.0 * share.clamp(1e-7, 1.0 - 1e-7) - 1.0)
-    scores = torch.empty_like(columns).scatter_(-1, index, in_order.expand_as(columns))
+    scores = torch.empty_like(columns)
+    # Sorted values, their places and the ranks of ties take 80 bytes per cell: large tables go by few columns.
+    width = max(1, RANKED_AT_ONCE // max(1, columns.shape[0] * columns.shape[2]))
+    for start in range(0, columns.shape[1], width):
+        part = slice(start, start + width)
+        ordered, index = columns[:, part].sort(dim=-1)
+        total = count if count.shape[1] == 1 else count[:, part]
+        share = _tied_ranks(ordered).to(x.dtype) / (2.0 * total)  # mean of rank + 1/2 over ties
+        in_order = math.sqrt(2.0) * torch.erfinv(2.0 * share.clamp(1e-7, 1.0 - 1e-7) - 1.0)
+        scores[:, part].scatter_(-1, index, in_order.expand_as(ordered))
     if missing is not None:
         scores.masked_fill_(hidden, 0.0)
     return scores.transpose(1, 2)

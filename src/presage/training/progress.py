@@ -21,7 +21,8 @@ class Progress:
     """Counters of a run; every checkpoint holds all of them.
 
     `cpu_seconds` is the processor time of the leading process, `core_seconds` that of all processes, assuming that they
-    take equally long; a resumed run may have another number of them. The pretraining counters belong to the model whose weights the run started with, and to its predecessors.
+    take equally long; a resumed run may have another number of them. The pretraining counters belong to the model whose
+    weights the run started with, and to its predecessors.
     """
 
     step: int = 0

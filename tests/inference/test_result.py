@@ -209,3 +209,11 @@ def test_saved_numbers_beyond_the_range_of_floats_are_refused_with_a_sentence(tm
     file.write_text(json.dumps({**content, **change}))
     with pytest.raises(ConfigError, match="is not a saved result"):
         Result.load(file)
+
+
+@pytest.mark.parametrize("odd", [np.array([]), np.zeros((2, 2)), None, 3, ["a"], 1.5, b"a"])
+def test_names_of_other_types_are_refused_with_a_sentence(result: Result, odd: object) -> None:
+    calls = (lambda: result[odd, odd], lambda: result.parents(odd), lambda: result.total_effect(odd, odd))  # type: ignore[arg-type, index]
+    for call in calls:
+        with pytest.raises(ConfigError, match="must be a string"):
+            call()

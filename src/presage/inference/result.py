@@ -131,8 +131,10 @@ class Result:
         return [self.names[k] for k in order[values[order] > check_threshold(threshold)]]
 
     def _position(self, name: str) -> int:
+        if not isinstance(name, str):  # arrays would be compared cell by cell
+            raise ConfigError(f"the name of a variable must be a string, not {type(name).__name__}")
         if name not in self.names:
-            close = difflib.get_close_matches(str(name), self.names, n=1)
+            close = difflib.get_close_matches(name, self.names, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise ConfigError(f"there is no variable {name!r}{hint}")
         return self.names.index(name)

@@ -545,7 +545,7 @@ FAMILIES: dict[str, Callable[[Rng, Workspace], None]] = {
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `CaseTooSlow` after this much processor time, or 20 times as much wall-clock time, where there are timers."""
+    """Raise `CaseTooSlow` after this much processor time, or 20 times as much wall-clock time."""
 
     def stop(*_: Any) -> None:
         raise CaseTooSlow(f"more than {seconds:g} s of processor time, or {20 * seconds:g} s")

@@ -56,6 +56,9 @@ def discover(
     ] = "environment",
     model: Annotated[str, typer.Option(help="A name of `presage models`, a file or a folder.")] = "general",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for report, tables and pictures.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into the folder of --out although it holds other files.")
+    ] = False,
     counts: Annotated[
         bool | None,
         typer.Option("--counts/--no-counts", help="Whether the values are counts; by default this is detected."),
@@ -96,7 +99,7 @@ def discover(
     """
     import presage
     from presage.files import check_writable
-    from presage.inference.result import check_threshold
+    from presage.inference.result import check_result_folder, check_threshold
 
     check_threshold(threshold)
     targets = _with_kind(interventions, intervention_kind)
@@ -111,6 +114,8 @@ def discover(
         _print_columns(presage.read_inputs(data, targets, **options), as_json)
         return
     if out is not None:
+        if not force:
+            check_result_folder(out)
         check_writable(out / "report.html")  # before the network runs
     knowledge = None if known is None else _read_known(known)
     with _working("discovering"):

@@ -475,6 +475,24 @@ class Result:
         return notebook_html(self)
 
 
+RESULT_FILES = frozenset(
+    ("probabilities.csv", "confounded.csv", "edges.csv", "graph.graphml", "graph.dot", "graph.png", "report.html")
+) | {"result.json"}
+"""The names of all files that `Result.save` writes."""
+
+
+def check_result_folder(folder: Path) -> None:
+    """Raise `ConfigError` if a folder holds files that are not those of a saved result."""
+    try:
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    except (OSError, ValueError):  # `check_writable` explains what is wrong with such a folder
+        return
+    if names and not ("result.json" in names and names <= RESULT_FILES):
+        raise ConfigError(
+            f"the folder {str(folder)!r} holds other files; choose another one, or write into it with --force"
+        )
+
+
 def check_threshold(threshold: float) -> float:
     """The threshold as a float; raises `ConfigError` unless it is a number from 0 to 1."""
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.number)) or not 0 <= threshold <= 1:

@@ -414,7 +414,7 @@ def figure_bytes(figure: Figure, form: str = "png", dpi: int = 130) -> bytes:
     before, canvas = (figure.get_dpi(), figure.get_facecolor()), figure.canvas
     try:
         figure.set(dpi=dpi, facecolor="white")
-        FigureCanvasAgg(figure).print_png(buffer)
+        FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
     finally:
         figure.set(dpi=before[0], facecolor=before[1])
         figure.set_canvas(canvas)

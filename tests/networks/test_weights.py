@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from models_for_tests import save_tiny
 from presage.errors import ConfigError, ModelFileError
 from presage.networks.axial import AxialConfig
+from presage.networks.model_header import read_metadata
 from presage.networks.network import NetConfig, Network, build_network, register_network
 from presage.networks.pair import PairConfig, PairNetwork
-from presage.networks.weights import _digest, load_model_file, read_metadata, save_model
+from presage.networks.weights import _digest, load_model_file, save_model
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from presage.errors import ConfigError, ModelFileError, require_extra
 from presage.inference.device import find_device
@@ -13,7 +13,7 @@ from presage.inference.model import Model
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BUNDLED", "SUFFIX", "load_avici_checkpoint", "load_model", "models"]
+__all__ = ["BUNDLED", "SUFFIX", "bundled_metadata", "load_avici_checkpoint", "load_model", "models"]
 
 DEFAULT_MODEL = "general"
 BUNDLED = Path(__file__).parents[1] / "assets" / "models"
@@ -112,25 +112,27 @@ def _bundled_names() -> list[str]:
     return sorted(path.name.removesuffix(SUFFIX) for path in BUNDLED.glob(f"*{SUFFIX}"))
 
 
+def bundled_metadata() -> dict[str, dict[str, Any]]:
+    """The metadata of the bundled models by name; reads headers only and imports neither torch nor pandas."""
+    from presage.networks.model_header import read_metadata
+
+    return {name: read_metadata(BUNDLED / f"{name}{SUFFIX}") for name in _bundled_names()}
+
+
 def models() -> pd.DataFrame:
     """The bundled models: name, kind, network, megabytes and a line about each."""
     import pandas as pd
 
     from presage.networks.network import NetConfig
-    from presage.networks.weights import read_metadata
 
-    rows = []
-    for name in _bundled_names():
-        path = BUNDLED / f"{name}{SUFFIX}"
-        data = read_metadata(path)
-        notes = data.get("card") or {}
-        rows.append(
-            {
-                "name": name,
-                "kind": data.get("kind", "real"),
-                "network": NetConfig.from_json(data["network"]).net,
-                "megabytes": round(path.stat().st_size / 1e6, 2),
-                "about": str(notes.get("about", "")),
-            }
-        )
+    rows = [
+        {
+            "name": name,
+            "kind": data["kind"],
+            "network": NetConfig.from_json(data["network"]).net,
+            "megabytes": round((BUNDLED / f"{name}{SUFFIX}").stat().st_size / 1e6, 2),
+            "about": data["card"]["about"],
+        }
+        for name, data in bundled_metadata().items()
+    ]
     return pd.DataFrame(rows, columns=["name", "kind", "network", "megabytes", "about"])

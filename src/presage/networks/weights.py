@@ -17,13 +17,11 @@ import torch
 from torch import Tensor
 
 from presage.errors import ConfigError, ModelFileError
-from presage.files import atomic_write, parse_json
+from presage.files import atomic_write
+from presage.networks.model_header import FORMAT, VERSION, header_json, read_header
 from presage.networks.network import NetConfig, Network, build_network
 
-__all__ = ["FORMAT", "VERSION", "load_model_file", "read_metadata", "save_model"]
-
-FORMAT = "presage-model"
-VERSION = 1
+__all__ = ["load_model_file", "save_model"]
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16}
 _READABLE = {*_DTYPES.values(), torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool}
@@ -64,12 +62,6 @@ def save_model(
         file.write(save(tensors, metadata=header))
 
 
-def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The metadata of a model file and its network's configuration; weights are not read, the checksum not verified."""
-    header = _header(Path(path))
-    return {**_json(Path(path), header, "metadata"), "network": _json(Path(path), header, "network")}
-
-
 def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, Any]]:
     """The network (in evaluation mode, float32) and the metadata of a file that `save_model` wrote.
 
@@ -77,12 +69,12 @@ def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, An
     its own network.
     """
     path = Path(path)
-    header = _header(path)
+    header = read_header(path)
     tensors = _tensors(path)
     if _digest(tensors, header) != header.get("sha256"):
         raise ModelFileError(f"{path}: the checksum does not match, so the file is damaged; fetch or save it again")
     try:
-        config = NetConfig.from_json(_json(path, header, "network"))
+        config = NetConfig.from_json(header_json(path, header, "network"))
         _check_depth(path, config, len(tensors))
         with torch.device("meta"):  # shapes without memory: a small file can declare an enormous network
             wanted = build_network(config).state_dict()
@@ -92,7 +84,7 @@ def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, An
         raise ModelFileError(f"{path}: its network cannot be built here: {_first_line(error)}") from error
     network.load_state_dict(tensors)  # copies into float32 parameters, whatever the stored precision
     network.eval()
-    return network, _json(path, header, "metadata")
+    return network, header_json(path, header, "metadata")
 
 
 def _check_depth(path: Path, config: NetConfig, tensors: int) -> None:
@@ -126,27 +118,6 @@ def _shape(tensor: Tensor) -> str:
     return str(tuple(tensor.shape))
 
 
-def _header(path: Path) -> dict[str, str]:
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such model file")
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            header = file.metadata() or {}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ModelFileError(
-            f"{path}: not a whole safetensors file (truncated, damaged or of another format)"
-        ) from error
-    if header.get("format") != FORMAT:
-        raise ModelFileError(f"{path}: a safetensors file, but not a Presage model (its format is not {FORMAT!r})")
-    if header.get("version") != str(VERSION):
-        raise ModelFileError(
-            f"{path}: a model file of version {header.get('version')}; this Presage reads version {VERSION}"
-        )
-    return header
-
-
 def _tensors(path: Path) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -159,16 +130,6 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         if tensor.dtype not in _READABLE:
             raise ModelFileError(f"{path}: the tensor {name!r} is stored as {tensor.dtype}, which no model file uses")
     return tensors
-
-
-def _json(path: Path, header: Mapping[str, str], key: str) -> dict[str, Any]:
-    try:
-        value = parse_json(header[key])
-    except (KeyError, ValueError) as error:
-        raise ModelFileError(f"{path}: its {key} entry is missing or damaged") from error
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{path}: its {key} entry is damaged")
-    return value
 
 
 def _digest(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> str:

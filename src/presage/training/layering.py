@@ -14,8 +14,8 @@ from presage.config import to_json
 from presage.domain.catalog import open_domain
 from presage.domain.domain import Domain
 from presage.errors import ConfigError
+from presage.networks.model_header import read_metadata
 from presage.networks.network import NetConfig, network_config
-from presage.networks.weights import read_metadata
 from presage.training.config import RECIPES, TrainConfig
 
 __all__ = ["build_config", "merge", "parse_settings", "read_layer"]

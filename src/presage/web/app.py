@@ -17,7 +17,7 @@ from werkzeug.exceptions import HTTPException
 from presage.data.examples import examples
 from presage.domain.catalog import domains, summary
 from presage.errors import ConfigError, PresageError
-from presage.inference.hub import DEFAULT_MODEL, load_model, models
+from presage.inference.hub import DEFAULT_MODEL, bundled_metadata, load_model
 from presage.report.text import sentence
 from presage.web import data_callbacks, result_callbacks
 from presage.web.context import Context
@@ -78,8 +78,8 @@ def _offers(extra: Sequence[str]) -> list[Offer]:
     """The models of the page; raises if an extra one cannot be loaded."""
     loaded = [(name, load_model(name)) for name in extra]
     found = [Offer(name=name, kind=model.kind, about=str(model.card.notes.get("about", ""))) for name, model in loaded]
-    table = models().sort_values("name", key=lambda names: names.where(names != DEFAULT_MODEL, ""))
-    return found + [Offer(name=row.name, kind=row.kind, about=row.about) for row in table.itertuples(index=False)]
+    bundled = sorted(bundled_metadata().items(), key=lambda item: (item[0] != DEFAULT_MODEL, item[0]))
+    return found + [Offer(name=name, kind=data["kind"], about=data["card"]["about"]) for name, data in bundled]
 
 
 def _show_error(error: Exception) -> None:
@@ -166,7 +166,7 @@ def serve(
     if not host.strip():
         raise ConfigError("--host needs an address: 127.0.0.1 for this machine, 0.0.0.0 to open the page to others")
     listener = _listen(host, port)
-    runner, reader = Runner(warm=True), Reader()
+    runner, reader = Runner(warm=True), Reader(warm=True)
     app = create_app(extra_models=extra_models, limit=limit, runner=runner, reader=reader, local=host in LOOPBACK)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server(host, port, app.server, threaded=True, fd=listener.fileno())

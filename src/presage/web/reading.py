@@ -37,19 +37,40 @@ def main(pipe: Connection) -> None:
             pipe.send(("failed", f"the file cannot be read; is it damaged? ({type(error).__name__})"))
 
 
+def import_readers() -> None:
+    """Import what reads tables."""
+    import pandas  # noqa: F401
+
+    import presage.inference.inputs  # noqa: F401
+
+
 class Reader:
     """Runs functions that read files in a child process, one at a time; a child that failed is replaced."""
 
     def __init__(
-        self, *, seconds: float = SECONDS, memory: float | None = None, target: Callable[[Connection], None] = main
+        self,
+        *,
+        seconds: float = SECONDS,
+        memory: float | None = None,
+        target: Callable[[Connection], None] = main,
+        warm: bool = False,
     ) -> None:
-        """memory: bytes; half of the machine's by default. target: function of the child."""
+        """memory: bytes; half of the machine's by default. target: function of the child.
+
+        warm: start the child now, so that the first file need not wait for its imports.
+        """
         import psutil
 
         self.limits = ProcessLimits(seconds=seconds, memory=memory or _MEMORY_SHARE * psutil.virtual_memory().total)
         self._target = target
         self._child: ChildProcess | None = None
         self._lock = threading.Lock()
+        if warm:
+            threading.Thread(target=self._warm_up, daemon=True).start()
+
+    def _warm_up(self) -> None:
+        with contextlib.suppress(DataError):  # the first file starts another child
+            self.call("", import_readers)
 
     def call(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """`function(*args)` of the child; raises `DataError` about the file `name` if that fails.

@@ -25,6 +25,8 @@ def main(pipe: Connection) -> None:
     """Run tasks from the pipe until it closes; send ("stage", text, share), ("done", result) or ("failed", text)."""
     import torch
 
+    import presage.inference.discovery  # noqa: F401 - before the first task, which need not wait for it
+
     torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # leave something for the page itself
     while True:
         try:

@@ -102,16 +102,14 @@ def page_seconds(table: Path, model: str) -> dict[str, tuple[float, float]]:
         sent = request(f"{address}upload?session={key}&name=small.csv&role=data", table.read_bytes())
         assert sent == {"ok": True}, sent
         callbacks = request(f"{address}_dash-dependencies")
-        state = [("session", "data", key), ("interventions", "value", "none"), ("layer", "value", None)]
-        state += [("model", "value", model), ("counts", "value", None), ("roles", "data", None)]
-        state += [("stability", "value", None)]
+        state = {"session": key, "interventions": "none", "model": model}
         clicks = [("run", "n_clicks", 1), ("run-again", "n_clicks", None)]
         call(address, callbacks, clicks, state)
         answered = None
         while not answered:
             time.sleep(0.02)
             ticks = [("tick", "n_intervals", 1), ("cancel", "n_clicks", None)]
-            answered = call(address, callbacks, ticks, state[:1]).get("answer")
+            answered = call(address, callbacks, ticks, state).get("answer")
         return dict(zip(PAGE, (first, used()), strict=True))
     finally:
         page.send_signal(signal.SIGINT)
@@ -126,8 +124,11 @@ def request(address: str, body: bytes | None = None, kind: str = "application/oc
         return json.loads(content) if response.headers.get_content_type() == "application/json" else content
 
 
-def call(address: str, callbacks: Any, inputs: list[Any], state: list[Any]) -> dict[str, Any]:
-    """Call the callback with these inputs as a browser does; returns the changed properties by component."""
+def call(address: str, callbacks: Any, inputs: list[Any], state: dict[str, Any]) -> dict[str, Any]:
+    """Call the callback with these inputs as a browser does; returns the changed properties by component.
+
+    state: values of components by id; others are null, as on a page where nothing was chosen.
+    """
     wanted = [name for name, _, _ in inputs]
     found = next(each for each in callbacks if [given["id"] for given in each["inputs"]] == wanted)
     parts = [part.rpartition(".") for part in found["output"].strip(".").split("...")]
@@ -135,7 +136,7 @@ def call(address: str, callbacks: Any, inputs: list[Any], state: list[Any]) -> d
         "output": found["output"],
         "outputs": [{"id": name, "property": prop.partition("@")[0]} for name, _, prop in parts],
         "inputs": [{"id": name, "property": prop, "value": value} for name, prop, value in inputs],
-        "state": [{"id": name, "property": prop, "value": value} for name, prop, value in state],
+        "state": [{**given, "value": state.get(given["id"])} for given in found["state"]],
         "changedPropIds": [f"{inputs[0][0]}.{inputs[0][1]}"],
     }
     answer = request(f"{address}_dash-update-component", json.dumps(body).encode(), "application/json")

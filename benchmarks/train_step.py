@@ -2,6 +2,7 @@
 
     python benchmarks/train_step.py [--quick] [--seconds 6]
     python benchmarks/train_step.py --config records/general/1/config.json      # the pair network of a training run
+    python benchmarks/train_step.py --config ... --profile 30                   # its operations at d = 30 by their time
 
 One forward pass, backward pass and optimiser step on batches of training size, n = 200 with 50 interventional rows.
 Every case runs in its own process and reports CPU time and wall-clock time, because the machine may be shared. bf16
@@ -20,7 +21,9 @@ import time
 from pathlib import Path
 
 
-def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: float) -> dict[str, float]:
+def worker(
+    net: str, d: int, n: int, threads: int, precision: str, seconds: float, *, profile: bool = False
+) -> dict[str, float]:
     import torch
 
     from presage.networks.network import NetConfig, build_network, network_config
@@ -50,6 +53,13 @@ def worker(net: str, d: int, n: int, threads: int, precision: str, seconds: floa
         updater.step(1.0)
 
     step()
+    if profile:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as found:
+            for _ in range(3):
+                step()
+        total = sum(entry.self_cpu_time_total for entry in found.key_averages())
+        for entry in sorted(found.key_averages(), key=lambda entry: -entry.self_cpu_time_total)[:12]:
+            print(f"| {entry.key} | {entry.count // 3} | {entry.self_cpu_time_total / total:.1%} |")
     done, wall, cpu = 0, time.monotonic(), time.process_time()
     while time.monotonic() - wall < seconds or done < 2:
         step()
@@ -74,12 +84,19 @@ def main() -> None:
     parser.add_argument("--config", type=Path, help="the pair network of this training configuration")
     parser.add_argument("--threads", type=int, action="append", help="numbers of threads; default: 1 and 2")
     parser.add_argument("--precision", action="append", help="fp32 or bf16; default: both")
+    parser.add_argument(
+        "--profile", type=int, metavar="D", help="print the operations of a step by their time"
+    )
     options = parser.parse_args()
     if options.worker:
         net, d, n, threads, precision, seconds = options.worker
         print(json.dumps(worker(net, int(d), int(n), int(threads), precision, float(seconds))))
         return
     pair = json.dumps(json.loads(options.config.read_text())["net"]) if options.config else "pair"
+    if options.profile:
+        print("| operation | calls per step | share of processor time |\n| --- | --- | --- |")
+        worker(pair, options.profile, 200, 1, "fp32", 0.0, profile=True)
+        return
     print(
         "| d | threads | precision | pair: datasets per CPU second (CPU s each, MB each) | axial: the same "
         "| pair over axial, CPU |"

@@ -203,3 +203,12 @@ def test_a_run_starts_from_a_model_and_grows_it(tmp_path: Path, config_file: Pat
     config = TrainConfig.from_json(json.loads((tmp_path / "second" / "config.json").read_text()))
     assert (config.net, config.init_from) == (dataclasses.replace(TINY, blocks=2, rounds=3), str(first))
     assert config.optim.lr == 0.001
+
+
+def test_a_run_that_started_from_a_model_resumes_with_its_own_configuration(tmp_path: Path, capsys: Any) -> None:
+    first = train(dataclasses.replace(CONFIG, minutes=None, steps=2), tmp_path / "first")
+    train(dataclasses.replace(CONFIG, minutes=None, steps=2, init_from=str(first)), tmp_path / "second")
+    file = tmp_path / "second" / "config.json"
+    first.unlink()  # the weights are in the checkpoint
+    assert run(["train", "--config", str(file), "--out", str(file.parent), "--resume", "--steps", "3"]) == 0
+    assert "after 3 steps" in capsys.readouterr().out

@@ -132,6 +132,8 @@ def _config(
         stored = read_config(out)
     layers = [{} if file is None else read_layer(file), parse_settings(settings), given]
     for layer in layers:
+        if stored is not None and layer.get("init_from") == stored.init_from:
+            layer.pop("init_from", None)  # the run's own; its weights are in the checkpoint
         if layer.get("init_from") is not None:
             layer["init_from"] = _model_file(str(layer["init_from"]))
     config = build_config(*layers, recipe=recipe or "default", stored=stored)

@@ -19,13 +19,6 @@ class CalibrationBin(NamedTuple):
     pairs: int
 
 
-_LIMITS = (
-    "Assumes that no unmeasured variable causes two measured ones, and that rows are independent of each other.",
-    "A probability is only as good as the match between your data and the training domain; see the warnings.",
-    "Edges are direct causes among the measured variables, not strengths or signs of effects.",
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelCard:
     """Description of a model. `str(card)` is Markdown, `card.to_json()` plain data."""
@@ -41,7 +34,7 @@ class ModelCard:
     """Sections written at release: measured scores, intended use and others."""
     temperature: float | None = None
     ood_check: bool = False
-    limits: tuple[str, ...] = _LIMITS
+    limits: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data."""
@@ -97,7 +90,22 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
         notes=metadata.get("card") or {},
         temperature=metadata.get("temperature"),
         ood_check=bool(metadata.get("summaries")),
+        limits=_limits(hidden_causes=bool(network.get("hidden_causes")), effects=bool(network.get("effects"))),
     )
+
+
+def _limits(*, hidden_causes: bool, effects: bool) -> tuple[str, ...]:
+    """What the model assumes and does not tell, by what its network predicts."""
+    hidden = (
+        "Assumes that no unmeasured variable causes two measured ones, and that rows are independent of each other."
+    )
+    if hidden_causes:
+        hidden = "Assumes that rows are independent of each other. Unmeasured variables may cause measured ones."
+    match = "A probability is only as good as the match between your data and the training domain; see the warnings."
+    direct = "Edges are direct causes among the measured variables" + (
+        "; the effect of an edge is that of its cause while the other causes stay." if effects else ", without effects."
+    )
+    return hidden, match, direct
 
 
 def _sizes(config: Any) -> dict[str, str]:

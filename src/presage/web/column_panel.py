@@ -1,4 +1,4 @@
-"""The panel of column roles: every column of an upload with its role, changeable, and the reason of the guess.
+"""The panel of column roles: every column of an upload with its role, changeable, and the reason for the guess.
 
 The script of the page keeps the changed roles in the store `roles`; see column_roles.js.
 """

@@ -84,9 +84,7 @@ def main() -> None:
     parser.add_argument("--config", type=Path, help="the pair network of this training configuration")
     parser.add_argument("--threads", type=int, action="append", help="numbers of threads; default: 1 and 2")
     parser.add_argument("--precision", action="append", help="fp32 or bf16; default: both")
-    parser.add_argument(
-        "--profile", type=int, metavar="D", help="print the operations of a step by their time"
-    )
+    parser.add_argument("--profile", type=int, metavar="D", help="print the operations of a step by their time")
     options = parser.parse_args()
     if options.worker:
         net, d, n, threads, precision, seconds = options.worker

@@ -96,9 +96,7 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
 
 def _limits(*, hidden_causes: bool, effects: bool) -> tuple[str, ...]:
     """What the model assumes and does not tell, by what its network predicts."""
-    hidden = (
-        "Assumes that no unmeasured variable causes two measured ones and that rows are independent of each other."
-    )
+    hidden = "Assumes that no unmeasured variable causes two measured ones and that rows are independent of each other."
     if hidden_causes:
         hidden = "Assumes that rows are independent of each other. Unmeasured variables may cause measured ones."
     match = "A probability is only as good as the match between your data and the training domain; see the warnings."

@@ -405,19 +405,8 @@ def _records(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> list[
 def figure_bytes(figure: Figure, form: str = "png", dpi: int = 130) -> bytes:
     """Render a figure as the bytes of a png, svg or pdf file."""
     buffer = io.BytesIO()
-    if form != "png":
-        figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
-        return buffer.getvalue()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    # `savefig` lays a figure out and draws it twice; this does so once, in the same way.
-    before, canvas = (figure.get_dpi(), figure.get_facecolor()), figure.canvas
-    try:
-        figure.set(dpi=dpi, facecolor="white")
-        FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
-    finally:
-        figure.set(dpi=before[0], facecolor=before[1])
-        figure.set_canvas(canvas)
+    # Two passes, as `savefig` does with a layout: arrows end at boxes whose sizes are known after the first one.
+    figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
     return buffer.getvalue()
 
 

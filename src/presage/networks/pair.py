@@ -15,6 +15,7 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
+from presage.columns import ColumnKind
 from presage.config import param
 from presage.data.row_statistics import Columns, RowStatistics, cell_features, pair_features
 from presage.errors import ConfigError
@@ -39,6 +40,8 @@ __all__ = ["PairConfig", "PairNetwork"]
 
 GROWABLE = ("rounds", "blocks", "pair_z_scores", "add_row_scaled_view")
 """Fields that may be larger than in the network of a warm start. Additional weights start at zero."""
+REMOVABLE = ("column_kinds", "hidden_causes", "effects")
+"""Fields that may be off although they are on in the network of a warm start."""
 VIEW_FIELDS = ("winsorize_sd", "row_clip_sd")
 """Fields that no weight depends on. They may differ from the network of a warm start."""
 
@@ -228,17 +231,25 @@ class PairNetwork(Network):
         )
 
     def warm_start(self, other: Network) -> None:
-        """Take the weights of a network that may have fewer rounds, blocks, z-scores or views; additions start at 0."""
+        """Take the weights of a network that may have fewer rounds, blocks, z-scores or views; additions start at 0.
+
+        The other network may also read kinds of columns and predict hidden causes and effects where this one does not.
+        Without kinds it also lacks their associations, so its predictions are close but not equal.
+        """
         theirs, ours = other.config, self.config
+        free = (*GROWABLE, *REMOVABLE, *VIEW_FIELDS)
         if (
             not isinstance(theirs, PairConfig)
             or any(getattr(theirs, name) > getattr(ours, name) for name in GROWABLE)
-            or dataclasses.replace(theirs, **{name: getattr(ours, name) for name in (*GROWABLE, *VIEW_FIELDS)}) != ours
+            or any(getattr(theirs, name) < getattr(ours, name) for name in REMOVABLE)
+            or dataclasses.replace(theirs, **{name: getattr(ours, name) for name in free}) != ours
         ):
             raise ConfigError(f"its network differs: {theirs} against {ours}")
         for read in cast("list[LinearOuterProductMeans | OuterProductMeans]", self.reads)[theirs.rounds :]:
             read.zero_init()
-        state = other.state_dict()
+        state = {name: tensor for name, tensor in other.state_dict().items() if name.split(".")[0] in self._modules}
+        if theirs.column_kinds and not ours.column_kinds:
+            _assume_continuous(state)
         old, new = state["pair_in.weight"], torch.zeros_like(self.pair_in.weight)
         # Features of (i, j) come first, then those of (j, i), then those of the pair as a whole.
         last = 4 + pair_features(False, 0, self.config.column_kinds) - pair_features(False, 0)
@@ -323,6 +334,22 @@ class PairNetwork(Network):
         if self.config.effects:
             effect, scale = in_pieces(self.head_effect, normed).float().unbind(-1)
         return Prediction(edge, confounded, effect, scale)
+
+
+def _assume_continuous(state: dict[str, Tensor]) -> None:
+    """Remove the inputs that describe kinds of columns; the weight of "continuous", which is always 1, joins the bias."""
+    kinds = len(ColumnKind)
+    for layer, width, constant in (
+        ("cell_in.0", cell_features(0, True) - cell_features(0), [ColumnKind.CONTINUOUS - kinds]),
+        (
+            "pair_in",
+            pair_features(False, 0, True) - pair_features(False, 0),
+            [ColumnKind.CONTINUOUS - 2 * kinds, ColumnKind.CONTINUOUS - kinds],
+        ),
+    ):
+        weight = state[f"{layer}.weight"]
+        state[f"{layer}.bias"] = state[f"{layer}.bias"] + weight[:, constant].sum(1)
+        state[f"{layer}.weight"] = weight[:, :-width]
 
 
 register_network(PairConfig, PairNetwork)

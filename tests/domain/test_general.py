@@ -24,6 +24,7 @@ DOMAIN = GeneralDomain()
 PLAIN = dataclasses.replace(
     GeneralDomain.stratum("continuous"),
     raw=0.0,
+    expression=0.0,
     mechanisms=(WeightedSum(),),
     mechanism_weights=(1.0,),
     noises=(GaussianNoise(),),

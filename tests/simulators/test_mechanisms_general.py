@@ -14,9 +14,10 @@ from presage.graphs.random import ErdosRenyi
 from presage.simulators import mechanisms_general
 from presage.simulators.mechanisms_steps import SoftTree, Thresholds
 from presage.simulators.noise import Homoscedastic
+from presage.simulators.regulation import Regulation
 from presage.simulators.scm import sample_scm
 
-each = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
+each = pytest.mark.parametrize("mechanism", (*MECHANISMS, Regulation()), ids=lambda mechanism: type(mechanism).__name__)
 
 
 @each

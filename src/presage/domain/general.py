@@ -16,6 +16,8 @@ from presage.config import Range, register
 from presage.domain.domain import Domain
 from presage.domain.general_defaults import (
     DISCRETE_GRAPHS,
+    EXPRESSION_GRAPHS,
+    EXPRESSION_NOISES,
     GRAPHS,
     MECHANISMS,
     NOISES,
@@ -38,6 +40,7 @@ from presage.simulators.interventions_general import InterventionPlan, MixedInte
 from presage.simulators.measurement import Measurement
 from presage.simulators.mechanisms import Mechanism
 from presage.simulators.noise_general import NoiseFamily
+from presage.simulators.regulation import Regulation
 from presage.simulators.structure import Structure, choose_hidden, design_variables
 
 __all__ = ["GeneralDomain", "Style"]
@@ -52,7 +55,7 @@ class Style:
 
     kinds: kinds of all simulated variables, including hidden ones. n_hidden: number of hidden variables. batch: one of
     the hidden variables is a batch. environment: one column is an environment. measured: columns have measurement
-    errors.
+    errors. graphs: models of graphs with more than `small` variables.
     """
 
     kinds: KindPlan
@@ -62,6 +65,7 @@ class Style:
     environment: bool
     mechanism: MechanismStyle
     measured: bool
+    graphs: tuple[GraphModel, ...]
 
 
 @register
@@ -75,6 +79,10 @@ class GeneralDomain(Domain):
     environment: share of datasets without interventional rows in which one column is an environment.
     raw: share with raw scales as in the paper instead of standardized variables (never if all columns are discrete).
     measured_raw: share of these with measurement errors.
+    expression: share of steady-state gene expression among the other datasets, unless all columns are discrete; its
+    parents explain more (expression_explained), noise is multiplicative more often (expression_multiplicative), and its
+    graphs and noise families are expression_graphs and expression_noises.
+    regulation: the mechanism of these datasets.
     explained: range of the share of variance that the parents explain.
     mixture: share with two to four mechanism families in one dataset.
     own_noise: share in which each variable samples its own noise family.
@@ -98,6 +106,12 @@ class GeneralDomain(Domain):
     multiplicative: float = 0.08
     heteroscedastic: float = 0.15
     measured_raw: float = 0.5
+    expression: float = 0.1
+    expression_explained: Range = (0.6, 0.998)
+    expression_multiplicative: float = 0.5
+    expression_graphs: tuple[GraphModel, ...] = EXPRESSION_GRAPHS
+    expression_noises: tuple[NoiseFamily, ...] = EXPRESSION_NOISES
+    regulation: Regulation = field(default_factory=Regulation)
     explained: Range = (0.1, 0.99)
     small: int = 7
     max_density: float = 0.65
@@ -123,9 +137,11 @@ class GeneralDomain(Domain):
     def check(self) -> None:
         check_shares(self, "hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture")
         check_shares(self, "own_noise", "multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty")
-        check_shares(self, "feedback")
-        if not 0.0 < self.explained[0] <= self.explained[1] < 1.0:
-            raise ConfigError("GeneralDomain.explained needs 0 < low <= high < 1")
+        check_shares(self, "feedback", "expression", "expression_multiplicative")
+        for name in ("explained", "expression_explained"):
+            low, high = getattr(self, name)
+            if not 0.0 < low <= high < 1.0:
+                raise ConfigError(f"GeneralDomain.{name} needs 0 < low <= high < 1")
         for components, weights in (("mechanisms", "mechanism_weights"), ("noises", "noise_weights")):
             if len(getattr(self, components)) != len(getattr(self, weights)):
                 raise ConfigError(f"GeneralDomain.{weights} needs one weight for each of {components}")
@@ -135,6 +151,8 @@ class GeneralDomain(Domain):
             ("graphs", GraphModel),
             ("small_graphs", GraphModel),
             ("discrete_graphs", GraphModel),
+            ("expression_graphs", GraphModel),
+            ("expression_noises", NoiseFamily),
             ("mechanisms", Mechanism),
             ("raw_mechanisms", Mechanism),
             ("noises", NoiseFamily),
@@ -174,37 +192,44 @@ class GeneralDomain(Domain):
 
     def style(self, rng: np.random.Generator, *, d: int, n_interventional: int) -> Style:
         """Sample the style of a dataset with d columns."""
-        hidden, batch, confounders, environment, raw, latent = rng.random(6)
+        hidden, batch, confounders, environment, raw, latent, expression = rng.random(7)
         has_environment = bool(n_interventional == 0 and d >= 3 and environment < self.environment)
         n_hidden = 0
         if hidden < self.hidden and d > 1:
             n_hidden = 1 + int(rng.random() * max(1, int((d - has_environment) * self.hidden_part)))
         kinds = self.kinds.sample(rng, d - has_environment + n_hidden)
-        is_raw = bool(raw < self.raw and not kinds.levels.all())
+        discrete = bool(kinds.levels.all())
+        is_raw = bool(raw < self.raw and not discrete)
+        is_expression = bool(expression < self.expression and not is_raw and not discrete)
         return Style(
             kinds=kinds,
             n_hidden=n_hidden,
             prefer_confounders=bool(confounders < self.prefer_confounders),
             batch=bool(n_hidden and batch < self.batch),
             environment=has_environment,
-            mechanism=self._mechanism_style(rng, is_raw, latent),
+            mechanism=self._mechanism_style(rng, is_raw, is_expression, latent),
             measured=not is_raw or rng.random() < self.measured_raw,
+            graphs=self.discrete_graphs if discrete else self.expression_graphs if is_expression else self.graphs,
         )
 
-    def _mechanism_style(self, rng: np.random.Generator, raw: bool, latent: float) -> MechanismStyle:
-        if raw:
+    def _mechanism_style(self, rng: np.random.Generator, raw: bool, expression: bool, latent: float) -> MechanismStyle:
+        noises, weights = self.noises, self.noise_weights
+        if expression:
+            mechanisms: tuple[Mechanism, ...] = (self.regulation,)
+            noises, weights = self.expression_noises, (1.0,) * len(self.expression_noises)
+        elif raw:
             mechanisms = (_choose(rng, self.raw_mechanisms),)
         else:
             count = 2 + int(rng.random() * 3) if rng.random() < self.mixture else 1
             mechanisms = tuple(_weighted(rng, self.mechanisms, self.mechanism_weights) for _ in range(count))
         count = 4 if rng.random() < self.own_noise else 1
-        families = tuple(_weighted(rng, self.noises, self.noise_weights) for _ in range(count))
-        explained = None if raw else self.explained
+        families = tuple(_weighted(rng, noises, weights) for _ in range(count))
+        explained = None if raw else self.expression_explained if expression else self.explained
         if explained and rng.random() < 0.6:  # a narrower range, because the columns of a table are often similar
             low, high = sorted(rng.uniform(*explained, 2).tolist())
             explained = (low, high)
         form, share = rng.random(2)
-        multiplicative = form < self.multiplicative
+        multiplicative = form < (self.expression_multiplicative if expression else self.multiplicative)
         heteroscedastic = not multiplicative and form < self.multiplicative + self.heteroscedastic
         return MechanismStyle(
             mechanisms=tuple(mechanism.resolve(rng) for mechanism in mechanisms),
@@ -238,7 +263,7 @@ class GeneralDomain(Domain):
         style = self.style(rng, d=d, n_interventional=n_interventional)
         if self.feedback and rng.random() < self.feedback:
             return self._draw_feedback(rng, style, d=d, n=n, fit=fit, extra=extra)
-        graph = self._graph(rng, len(style.kinds.kinds) - style.batch, bool(style.kinds.levels.all()))
+        graph = self._graph(rng, style, len(style.kinds.kinds) - style.batch)
         hidden = choose_hidden(rng, graph, style.n_hidden - style.batch, prefer_confounders=style.prefer_confounders)
         environments = self.environments if style.environment else None
         structure = design_variables(rng, graph, style.kinds, hidden, batch=style.batch, environments=environments, n=n)
@@ -274,12 +299,12 @@ class GeneralDomain(Domain):
         targets = targets[targets != structure.environment]
         return self.interventions.plan(rng, targets, n=n, m=len(structure.graph), n_interventional=n - fit)
 
-    def _graph(self, rng: np.random.Generator, m: int, discrete: bool) -> np.ndarray:
+    def _graph(self, rng: np.random.Generator, style: Style, m: int) -> np.ndarray:
         if rng.random() < self.empty:
             return Empty().sample(rng, m)
-        models = self.small_graphs if m <= self.small else self.discrete_graphs if discrete else self.graphs
+        models = self.small_graphs if m <= self.small else style.graphs
         graph = limit_density(rng, _choose(rng, models).sample(rng, m), self.max_density)
-        return limit_parents(rng, graph, self.max_discrete_parents) if discrete else graph
+        return limit_parents(rng, graph, self.max_discrete_parents) if style.kinds.levels.all() else graph
 
     def _discretize(
         self,
@@ -336,7 +361,7 @@ class GeneralDomain(Domain):
     def _draw_feedback(
         self, rng: np.random.Generator, style: Style, *, d: int, n: int, fit: int, extra: int
     ) -> dict[str, Any]:
-        graph = self.cycles.graph(rng, self._graph(rng, d, False))
+        graph = self.cycles.graph(rng, self._graph(rng, style, d))
         plan = self.interventions.plan(rng, np.arange(d), n=n, m=d, n_interventional=n - fit)
         noise = np.stack([_choose(rng, style.mechanism.families).standard(rng, n) for _ in range(d)])
         system = self.cycles.sample(rng, graph, noise, fit, self.interventions, plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from presage.graphs import random as graphs
 from presage.graphs.layered import Layered, UniformDensity
+from presage.graphs.regulatory import RegulatorySubgraph
 from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
 from presage.simulators.mechanisms_general import (
     FourierFeatures,
@@ -27,7 +28,16 @@ from presage.simulators.noise_general import (
     UniformNoise,
 )
 
-__all__ = ["DISCRETE_GRAPHS", "GRAPHS", "MECHANISMS", "NOISES", "RAW_MECHANISMS", "SMALL_GRAPHS"]
+__all__ = [
+    "DISCRETE_GRAPHS",
+    "EXPRESSION_GRAPHS",
+    "EXPRESSION_NOISES",
+    "GRAPHS",
+    "MECHANISMS",
+    "NOISES",
+    "RAW_MECHANISMS",
+    "SMALL_GRAPHS",
+]
 
 EDGES_PER_NODE = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0)
 
@@ -57,6 +67,14 @@ DISCRETE_GRAPHS: tuple[graphs.GraphModel, ...] = (
     graphs.ScaleFreeIn(edges_per_node=(1,), power=(0.5, 1.0)),
     Layered(tiers=(3, 4), edges_per_node=(0.8, 1.2, 1.6)),
     graphs.WattsStrogatz(dimension=(1,), rewire=(0.1, 0.3)),
+)
+
+# Yeast only: third-party expression data is often simulated on parts of the E. coli network.
+EXPRESSION_GRAPHS: tuple[graphs.GraphModel, ...] = (
+    RegulatorySubgraph(network=("yeast",), top=(0.2,)),
+    RegulatorySubgraph(network=("yeast",), top=(1.0,)),
+    graphs.ScaleFreeOut(edges_per_node=(1, 1, 2), power=(0.5, 1.0, 1.5)),
+    Layered(edges_per_node=(0.8, 1.0, 1.3, 1.6, 2.0)),
 )
 
 MECHANISMS: tuple[Mechanism, ...] = (
@@ -89,3 +107,11 @@ NOISES: tuple[NoiseFamily, ...] = (
     MixtureNoise(),
     CauchyNoise(),
 )
+
+EXPRESSION_NOISES: tuple[NoiseFamily, ...] = (
+    GaussianNoise(),
+    UniformNoise(),
+    LogNormalNoise(),
+    MixtureNoise(),
+)
+"""Also the concentrations of genes without regulators."""

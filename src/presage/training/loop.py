@@ -87,7 +87,8 @@ class Trainer:
         if saved is not None:
             check_resumable(read_config(self.folder), config)
             self._take_counters(saved)
-        self.updater = Updater(self.network, config.optim, self.network.io_layers())
+        dtype = torch.bfloat16 if config.precision == "bf16" else torch.float32
+        self.updater = Updater(self.network, config.optim, self.network.io_layers(), dtype)
         self.averaged = averaged_network(self.network, config.optim.ema_half_life)
         self.dual = Dual(config.dual)
         sizes, rows, seed = config.batch_sizes(), config.rows, self._seed

@@ -26,9 +26,18 @@ def lr_factor(config: OptimConfig, step: int, progress: float) -> float:
 
 
 class Updater:
-    """Clips gradients and applies one step of the configured optimiser; `io_layers` are kept out of Muon."""
+    """Clips gradients and applies one step of the configured optimiser.
 
-    def __init__(self, network: nn.Module, config: OptimConfig, io_layers: Iterable[nn.Module] = ()) -> None:
+    io_layers: kept out of Muon. dtype: of Muon's matrix products.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        config: OptimConfig,
+        io_layers: Iterable[nn.Module] = (),
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         self.config = config
         self.named = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
         parameters = [p for _, p in self.named]
@@ -44,7 +53,7 @@ class Updater:
         decayed = [p for p in parameters if id(p) not in inner and p.ndim > 1]
         plain = [p for p in parameters if id(p) not in inner and p.ndim <= 1]
         if matrices:
-            self.optimisers.append(Muon(matrices, lr=config.lr, weight_decay=config.weight_decay))
+            self.optimisers.append(Muon(matrices, lr=config.lr, weight_decay=config.weight_decay, dtype=dtype))
         groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         groups = [group for group in groups if group["params"]]
         self.optimisers.append(torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.99)))

@@ -8,10 +8,11 @@ import torch
 
 from presage.columns import ColumnKind
 from presage.data.encode import encode
-from presage.data.row_statistics import Columns
+from presage.data.row_statistics import Columns, pair_features
 from presage.domain.general import GeneralDomain
+from presage.errors import ConfigError
 from presage.networks.network import Network, Prediction, build_network
-from presage.networks.pair import PairConfig
+from presage.networks.pair import PairConfig, PairNetwork
 from presage.rng import Stream, generator
 
 CONFIG = PairConfig(
@@ -114,3 +115,35 @@ def test_a_network_grows_without_another_answer() -> None:
     grown.warm_start(before)
     inputs = _inputs(3)
     _close(_predict(before, *inputs), _predict(grown, *inputs))
+
+
+def test_a_third_view_is_gained_and_dropped_again_without_another_answer() -> None:
+    two = dataclasses.replace(CONFIG, pair_z_scores=True, add_row_scaled_view=False, row_clip_sd=0.0)
+    before = _network(two)
+    three = build_network(dataclasses.replace(two, add_row_scaled_view=True, row_clip_sd=2.0), seed=1).eval()
+    three.warm_start(before)
+    after = build_network(two, seed=2).eval()
+    after.warm_start(three)
+    inputs = _inputs(4)
+    _close(_predict(before, *inputs), _predict(after, *inputs))
+
+
+def test_a_network_of_edges_alone_starts_from_one_with_all_answers() -> None:
+    """On continuous columns without associations, whose weights are set to 0 here, it gives the same edges."""
+    before = _network()
+    assert isinstance(before, PairNetwork)
+    with torch.no_grad():
+        width = pair_features(False, 0, True) - pair_features(False, 0)
+        before.pair_in.weight[:, -width : 2 * -len(ColumnKind)] = 0.0
+    edges = dataclasses.replace(CONFIG, column_kinds=False, hidden_causes=False, effects=False)
+    after = build_network(edges, seed=1).eval()
+    after.warm_start(before)
+    x = torch.from_numpy(np.random.default_rng(2).normal(size=(80, 6)).astype(np.float32))
+    u = torch.zeros_like(x, dtype=torch.bool)
+    u[60:, 2] = True
+    found = after.predict_outputs(x, u)
+    torch.testing.assert_close(found.edge, before.predict_outputs(x, u).edge, atol=1e-5, rtol=1e-5)
+    assert found.confounded is None
+    assert found.effect is None
+    with pytest.raises(ConfigError, match="its network differs"):
+        before.warm_start(after)

@@ -17,7 +17,7 @@ from presage.simulators.noise import Homoscedastic
 from presage.simulators.regulation import Regulation
 from presage.simulators.scm import sample_scm
 
-each = pytest.mark.parametrize("mechanism", (*MECHANISMS, Regulation()), ids=lambda mechanism: type(mechanism).__name__)
+each = pytest.mark.parametrize("mechanism", [*MECHANISMS, Regulation()], ids=lambda mechanism: type(mechanism).__name__)
 
 
 @each

@@ -40,7 +40,7 @@ __all__ = ["PairConfig", "PairNetwork"]
 
 GROWABLE = ("rounds", "blocks", "pair_z_scores", "add_row_scaled_view")
 """Fields that may be larger than in the network of a warm start. Additional weights start at zero."""
-REMOVABLE = ("column_kinds", "hidden_causes", "effects")
+REMOVABLE = ("column_kinds", "hidden_causes", "effects", "add_row_scaled_view")
 """Fields that may be off although they are on in the network of a warm start."""
 VIEW_FIELDS = ("winsorize_sd", "row_clip_sd")
 """Fields that no weight depends on. They may differ from the network of a warm start."""
@@ -234,14 +234,15 @@ class PairNetwork(Network):
         """Take the weights of a network that may have fewer rounds, blocks, z-scores or views; additions start at 0.
 
         The other network may also read kinds of columns and predict hidden causes and effects where this one does not.
-        Without kinds it also lacks their associations, so its predictions are close but not equal.
+        Without kinds it also lacks their associations, so its predictions are close but not equal. A third input view
+        may be dropped, too; the predictions then change more.
         """
         theirs, ours = other.config, self.config
         free = (*GROWABLE, *REMOVABLE, *VIEW_FIELDS)
         if (
             not isinstance(theirs, PairConfig)
-            or any(getattr(theirs, name) > getattr(ours, name) for name in GROWABLE)
-            or any(getattr(theirs, name) < getattr(ours, name) for name in REMOVABLE)
+            or any(getattr(theirs, name) > getattr(ours, name) for name in set(GROWABLE) - set(REMOVABLE))
+            or any(getattr(theirs, name) < getattr(ours, name) for name in set(REMOVABLE) - set(GROWABLE))
             or dataclasses.replace(theirs, **{name: getattr(ours, name) for name in free}) != ours
         ):
             raise ConfigError(f"its network differs: {theirs} against {ours}")
@@ -254,12 +255,15 @@ class PairNetwork(Network):
         # Features of (i, j) come first, then those of (j, i), then those of the pair as a whole.
         last = 4 + pair_features(False, 0, self.config.column_kinds) - pair_features(False, 0)
         few, many = (old.shape[1] - last) // 2, (new.shape[1] - last) // 2
-        new[:, :few], new[:, many : many + few], new[:, -last:] = old[:, :few], old[:, few:-last], old[:, -last:]
+        both = min(few, many)  # features of a third view come last
+        new[:, :both], new[:, many : many + both] = old[:, :both], old[:, few : few + both]
+        new[:, -last:] = old[:, -last:]
         state["pair_in.weight"] = new
         old, new = state["cell_in.0.weight"], torch.zeros_like(cast("nn.Linear", self.cell_in[0]).weight)
         last = cell_features(0, self.config.column_kinds) - cell_features(0)
         few, many = old.shape[1] - last, new.shape[1] - last
-        new[:, :few], new[:, many:] = old[:, :few], old[:, few:]
+        both = min(few, many)
+        new[:, :both], new[:, many:] = old[:, :both], old[:, few:]
         state["cell_in.0.weight"] = new
         self.load_state_dict(state, strict=False)  # it lacks the additional rounds and blocks
 

@@ -32,6 +32,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _LITERALS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 _LITERALS |= {"BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
+_EMPTY: dict[str, type] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _MARK = object()
 _MAX_STEPS = 1_000_000  # a full-size training state takes some 40 000
 
@@ -104,6 +106,10 @@ class _Machine:
                 self.stack.append(argument)
             elif name in _CONSTANTS:
                 self.stack.append(_CONSTANTS[name])
+            elif name in _EMPTY:
+                self.stack.append(_EMPTY[name]())
+            elif name in _TUPLES:
+                self.stack.append(tuple([self._pop() for _ in range(_TUPLES[name])][::-1]))
             elif name in ("PROTO", "FRAME"):
                 continue
             elif (step := getattr(self, f"_do_{name.lower()}", None)) is not None:
@@ -132,26 +138,8 @@ class _Machine:
 
     # Containers
 
-    def _do_empty_tuple(self, _: Any) -> None:
-        self.stack.append(())
-
-    def _do_empty_list(self, _: Any) -> None:
-        self.stack.append([])
-
-    def _do_empty_dict(self, _: Any) -> None:
-        self.stack.append({})
-
     def _do_tuple(self, _: Any) -> None:
         self.stack.append(tuple(self._since_mark()))
-
-    def _do_tuple1(self, _: Any) -> None:
-        self._pack(1)
-
-    def _do_tuple2(self, _: Any) -> None:
-        self._pack(2)
-
-    def _do_tuple3(self, _: Any) -> None:
-        self._pack(3)
 
     def _do_append(self, _: Any) -> None:
         item = self._pop()
@@ -203,10 +191,6 @@ class _Machine:
     def _pop(self) -> Any:
         self._top()
         return self.stack.pop()
-
-    def _pack(self, count: int) -> None:
-        items = [self._pop() for _ in range(count)]
-        self.stack.append(tuple(reversed(items)))
 
     def _since_mark(self) -> list[Any]:
         items: list[Any] = []

@@ -1,4 +1,4 @@
-"""The command line: `presage COMMAND`. Each command is a module of this folder with `register(app)`."""
+"""The command line: `presage COMMAND`. A command is a module of this folder with a function of its name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,11 @@ def _build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name in COMMANDS:
-        importlib.import_module(f"presage.cli.{name}").register(app)
+        command = getattr(importlib.import_module(f"presage.cli.{name}"), name)
+        if isinstance(command, typer.Typer):  # a group of commands
+            app.add_typer(command, name=name)
+        else:
+            app.command()(command)
     return app
 
 

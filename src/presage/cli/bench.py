@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from presage.bench.engine import Record
     from presage.bench.run import Progress, Run
 
-__all__ = ["register"]
+__all__ = ["bench"]
 
 
 def bench(
@@ -207,8 +207,3 @@ def _progress(title: str) -> Iterator[Progress]:
             bar.update(line, completed=done, total=total, description=what)
 
         yield show
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(bench)

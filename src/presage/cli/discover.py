@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from presage.inference.knowledge import Knowledge
     from presage.inference.result import Result
 
-__all__ = ["register"]
+__all__ = ["discover"]
 
 
 def discover(
@@ -252,8 +252,3 @@ def _working(what: str) -> Iterator[None]:
     ) as progress:
         progress.add_task(what, total=None)
         yield
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(discover)

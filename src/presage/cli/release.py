@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["release"]
 
 
 def release(
@@ -81,8 +81,3 @@ def _numbers(text: str) -> list[int]:
         return [int(item) for item in _listed(text)]
     except ValueError as error:
         raise ConfigError(f"--variables takes whole numbers, for example 30,100, not {text!r}") from error
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(release)

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from presage.training.config import TrainConfig
 
-__all__ = ["register"]
+__all__ = ["train"]
 
 
 def train(
@@ -207,8 +207,3 @@ def _draw_curve(folder: Path) -> None:
         return
     with atomic_write(folder / "learning_curve.png") as file:
         file.write(figure_bytes(figure))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(train)

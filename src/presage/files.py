@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from presage.errors import InputError
+from presage.errors import InputError, reason
 
 __all__ = ["atomic_write", "check_writable", "parse_json"]
 
@@ -89,7 +89,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"cannot write {path}: {reason(error)}") from error
     except ValueError as error:
         if "null" not in str(error) and not isinstance(error, UnicodeError):
             raise

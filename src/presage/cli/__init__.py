@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import presage
-from presage.errors import PresageError
+from presage.errors import PresageError, reason
 
 __all__ = ["COMMANDS", "app", "main", "run"]
 
@@ -98,7 +98,7 @@ def _output_error(error: OSError) -> int | None:
         return None
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 1 if broken else _fail(f"cannot write the output: {(error.strerror or str(error)).lower()}")
+    return 1 if broken else _fail(f"cannot write the output: {reason(error)}")
 
 
 def _fail(message: str) -> int:

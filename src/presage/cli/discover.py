@@ -203,14 +203,14 @@ def _command(context: typer.Context) -> str:
 
 
 def _read_known(path: Path) -> Knowledge:
-    from presage.errors import ConfigError
+    from presage.errors import ConfigError, reason
     from presage.files import parse_json
     from presage.inference.knowledge import Knowledge
 
     try:
         return Knowledge.from_json(parse_json(path.read_bytes()))
     except OSError as error:
-        raise ConfigError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from error
+        raise ConfigError(f"cannot read {str(path)!r}: {reason(error)}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{str(path)!r} is not JSON text") from error
     except ValueError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import presage
-from presage.errors import ConfigError
+from presage.errors import ConfigError, reason
 from presage.files import atomic_write, parse_json
 from presage.graphs.acyclic import best_acyclic, log_odds
 from presage.graphs.cpdag import cpdag
@@ -419,7 +419,7 @@ class Result:
                 moments=None if content["moments"] is None else Moments.from_json(content["moments"]),
             )
         except OSError as error:
-            raise ConfigError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from error
+            raise ConfigError(f"cannot read {str(file)!r}: {reason(error)}") from error
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ConfigError(f"{str(file)!r} is not a saved result ({type(error).__name__}: {error})") from error
 

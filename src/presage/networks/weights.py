@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from presage.errors import ConfigError, ModelFileError
+from presage.errors import ConfigError, ModelFileError, reason
 from presage.files import atomic_write
 from presage.networks.model_header import FORMAT, VERSION, header_json, read_header
 from presage.networks.network import NetConfig, Network, build_network
@@ -81,7 +81,7 @@ def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, An
         _check_tensors(path, tensors, wanted)
         network = build_network(config)
     except (ConfigError, TypeError, OverflowError, RuntimeError) as error:  # torch raises the last three for sizes
-        raise ModelFileError(f"{path}: its network cannot be built here: {_first_line(error)}") from error
+        raise ModelFileError(f"{path}: its network cannot be built here: {reason(error)[:300]}") from error
     network.load_state_dict(tensors)  # copies into float32 parameters, whatever the stored precision
     network.eval()
     return network, header_json(path, header, "metadata")
@@ -94,10 +94,6 @@ def _check_depth(path: Path, config: NetConfig, tensors: int) -> None:
             f"{path}: its configuration declares {config.depth:.3g} repeated layers, but the file holds only "
             f"{tensors} tensors; damaged or hostile"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 
 def _check_tensors(path: Path, stored: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:

@@ -15,7 +15,7 @@ import torch
 from presage.data.buffer import Buffer, TrainBatch
 from presage.data.fresh import FreshBatches
 from presage.data.row_statistics import Columns
-from presage.errors import ConfigError, ModelFileError
+from presage.errors import ConfigError, ModelFileError, reason
 from presage.files import atomic_write
 from presage.networks.network import Network, build_network
 from presage.networks.weights import load_model_file, save_model
@@ -183,9 +183,8 @@ class Trainer:
             self.buffer.restore(saved.state["buffer"])
             self.sums = dict(saved.state["sums"])
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelFileError(
-                f"the checkpoint {saved.path} does not fit the configuration of the run ({reason})"
+                f"the checkpoint {saved.path} does not fit the configuration of the run ({reason(error)})"
             ) from error
 
     # The run

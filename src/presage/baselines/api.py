@@ -182,7 +182,10 @@ class Baseline:
         """Run the method in this process and environment."""
         if not self.interventions and data.interventions.any():
             data = replace(data, interventions=None)  # type: ignore[arg-type]  # None means nowhere
-        answer = self.function()(Problem.of(data, seed), **self.settings(settings))
+        settings, function = self.settings(settings), self.function()
+        if data.d == 1:  # many packages fail on a single variable
+            return Estimate(matrix=np.zeros((1, 1)), kind="graph")
+        answer = function(Problem.of(data, seed), **settings)
         if answer.matrix.shape != (data.d, data.d):
             raise InternalError(f"{self.name} answered with shape {answer.matrix.shape} for {data.d} variables")
         return answer

@@ -32,8 +32,6 @@ def lingam(problem: Problem, *, threshold: float, pruning: str) -> Estimate:
     """
     if pruning not in ("blocks", "lasso"):
         raise ConfigError(f"the pruning of LiNGAM is 'blocks' or 'lasso', not {pruning!r}")
-    if problem.d == 1:
-        return graph_row_to_column(np.zeros((1, 1)))
     x = problem.regular()
     order = causal_order(_weights(x, problem.seed))
     if pruning == "blocks":

@@ -148,8 +148,6 @@ def _descend(tests: IndependenceTests, graph: np.ndarray, depth: int) -> np.ndar
 
 def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int, starts: int, test: str) -> Estimate:
     """The best of several starts: one by minimum degree, the others random."""
-    if problem.d == 1:
-        return graph_row_to_column(np.zeros((1, 1)))
     tests = IndependenceTests(problem, alpha, alpha_invariance, test)
     best: tuple[tuple[int, int], np.ndarray] | None = None
     for start in range(starts):

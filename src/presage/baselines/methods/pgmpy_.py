@@ -35,8 +35,6 @@ def ges_conditional_gaussian(problem: Problem) -> Estimate:
 
 def _search(problem: Problem, score: Any) -> Estimate:
     """GES over the columns as a data frame, discrete ones as categories."""
-    if problem.d == 1:
-        return cpdag_row_to_column(np.zeros((1, 1)))
     import pandas as pd
     from pgmpy.causal_discovery import GES
 

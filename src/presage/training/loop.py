@@ -277,9 +277,7 @@ class Trainer:
                 losses = losses + EFFECT_WEIGHT * effect_loss(prediction.effect, prediction.effect_log_scale, truth)
             loss = losses.sum() / size
             if config.acyclicity_penalty:
-                radius = spectral_radius(
-                    torch.sigmoid(logits), starts[:, part], config.dual.power_iterations, start="positive"
-                )
+                radius = spectral_radius(torch.sigmoid(logits), starts[:, part], config.dual.power_iterations)
                 penalty = radius.sum() / size
                 penalty_total += float(penalty.detach())
             total += float(loss.detach())

@@ -402,11 +402,11 @@ def _records(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> list[
     return [record for record in records if "step" in record]
 
 
-def figure_bytes(figure: Figure, form: str = "png", dpi: int = 130) -> bytes:
-    """Render a figure as the bytes of a png, svg or pdf file."""
+def figure_bytes(figure: Figure, dpi: int = 130) -> bytes:
+    """Render a figure as the bytes of a png file."""
     buffer = io.BytesIO()
     # Two passes, as `savefig` does with a layout: arrows end at boxes whose sizes are known after the first one.
-    figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
+    figure.savefig(buffer, format="png", dpi=dpi, facecolor="white")
     return buffer.getvalue()
 
 

@@ -101,6 +101,14 @@ class Network(nn.Module, ABC):
     def io_layers(self) -> Iterator[nn.Module]:
         """Input and output layers, whose weights optimisers treat separately."""
 
+    def progress_layers(self) -> list[nn.Module]:
+        """Modules that run once in every pass: how many of them have run is the progress of a prediction.
+
+        By default the layer norms. Every block begins with one, and norms are always called as modules, which not all
+        layers are.
+        """
+        return [module for module in self.modules() if isinstance(module, nn.LayerNorm)]
+
     def warm_start(self, other: Network) -> None:
         """Take the weights of a network of the same size, or of one this can grow from without changing predictions."""
         if self.config != other.config:

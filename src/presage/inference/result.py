@@ -18,6 +18,7 @@ from presage.errors import ConfigError, reason
 from presage.files import atomic_write, parse_json
 from presage.graphs.acyclic import best_acyclic, log_odds
 from presage.graphs.cpdag import cpdag
+from presage.graphs.dot import dot, plain_dot
 from presage.graphs.graphml import graphml
 from presage.graphs.ops import is_acyclic
 from presage.inference.experiments import experiment_frame
@@ -339,24 +340,16 @@ class Result:
 
     def to_dot(self, threshold: float = 0.5, acyclic: bool = True) -> str:
         """The graph (see `graph`) in Graphviz's DOT language; hidden common causes are dashed double arrows."""
-        lines = ["digraph presage {"] + [f"  {_quoted(name)};" for name in self.names]
-        for i, j in np.argwhere(self.adjacency(threshold, acyclic)):
-            value = f"{self.matrix[i, j]:.4g}"
-            lines.append(
-                f'  {_quoted(self.names[i])} -> {_quoted(self.names[j])} [probability={value}, label="{value}"];'
-            )
-        for first, second, probability in self.confounded_pairs(threshold):
-            style = f"dir=both, style=dashed, constraint=false, probability={probability:.4g}"
-            lines.append(f"  {_quoted(first)} -> {_quoted(second)} [{style}];")
-        return "\n".join([*lines, "}"]) + "\n"
+        return dot(self.names, self.adjacency(threshold, acyclic), self.matrix, self.confounded_pairs(threshold))
+
+    def to_graphml(self, threshold: float = 0.5, acyclic: bool = True) -> str:
+        """The graph (see `graph`) as GraphML text."""
+        numbers = {"probability": self.matrix, "effect": self._effects()["effect"]}
+        return graphml(self.names, self.adjacency(threshold, acyclic), numbers, {"model": self.model})
 
     def to_dowhy(self, threshold: float = 0.5) -> str:
         """The most probable acyclic graph as DOT text for DoWhy's `CausalModel(graph=...)`."""
-        nodes = "".join(f"{_quoted(name)};" for name in self.names)
-        edges = "".join(
-            f"{_quoted(self.names[i])} -> {_quoted(self.names[j])};" for i, j in np.argwhere(self.adjacency(threshold))
-        )
-        return f"digraph {{{nodes}{edges}}}"
+        return plain_dot(self.names, self.adjacency(threshold))
 
     def to_pgmpy(self, threshold: float = 0.5) -> list[tuple[str, str]]:
         """The edges of the most probable acyclic graph, as pgmpy's Bayesian networks take them."""
@@ -444,14 +437,12 @@ class Result:
         out = Path(folder)
         if out.exists() and not out.is_dir():
             raise ConfigError(f"cannot write to {str(out)!r}: it is a file, not a folder")
-        graph = self.adjacency(acyclic=self.acyclic_model)
-        numbers = {"probability": self.matrix, "effect": self._effects()["effect"]}
         picture = figure_bytes(self.plot())
         frames = {"probabilities.csv": self.probabilities, "confounded.csv": self.confounded}
         texts = {
             **{name: escape_formulas(frame).to_csv() for name, frame in frames.items() if frame is not None},
             "edges.csv": escape_formulas(self.edges()).to_csv(index=False),
-            "graph.graphml": graphml(self.names, graph, numbers, {"model": self.model}),
+            "graph.graphml": self.to_graphml(acyclic=self.acyclic_model),
             "graph.dot": self.to_dot(acyclic=self.acyclic_model),
             "report.html": report_html(self, picture=picture),
             "result.json": json.dumps(self.to_json(), indent=1),
@@ -503,8 +494,3 @@ def check_threshold(threshold: float) -> float:
 def _check_count(k: int, what: str) -> None:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
         raise ConfigError(f"{what} must be a whole number of at least 0, not {k!r}")
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

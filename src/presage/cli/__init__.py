@@ -70,7 +70,8 @@ def run(arguments: Sequence[str]) -> int:
     """
     command = typer.main.get_command(app)
     try:
-        code = command.main(list(arguments) or ["--help"], prog_name="presage", standalone_mode=False)
+        given = list(arguments) or ["--help"]
+        code = command.main(given, prog_name="presage", standalone_mode=False, obj=given)  # for reports
         if sys.stdout is not None:
             sys.stdout.flush()  # a full disk behind the output shows itself here
     except PresageError as error:

@@ -129,7 +129,7 @@ def discover(
             device=device,
             **options,
         )
-    result.data["command"] = _command(context)
+    result.data["command"] = shlex.join(["presage", *context.obj])
     if out is not None:
         with _working("writing the report"):
             result.save(out)
@@ -182,24 +182,6 @@ def _print_columns(inputs: Inputs, as_json: bool) -> None:
     width = max(len(role.name) for role in inputs.roles)
     for name, role, why, _ in inputs.roles:
         print(f"{name:<{width}}  {role:<12}  {why}")
-
-
-def _command(context: typer.Context) -> str:
-    """The command as it was typed, for the report."""
-    words = ["presage", "discover"]
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        value = context.params.get(parameter.name or "")
-        if source is None or source.name != "COMMANDLINE" or value is None:
-            continue
-        given = value if isinstance(value, (list, tuple)) else [value]
-        if parameter.param_type_name == "argument":
-            words += map(str, given)
-        elif isinstance(value, bool):
-            words.append(parameter.opts[-1] if value else parameter.secondary_opts[-1])
-        else:
-            words += [word for item in given for word in (parameter.opts[-1], str(item))]
-    return shlex.join(words)
 
 
 def _read_known(path: Path) -> Knowledge:

@@ -20,7 +20,7 @@ LOG = "metrics.jsonl"
 class Progress:
     """Counters of a run; every checkpoint holds all of them.
 
-    `cpu_seconds` is the processor time of the leading process, `core_seconds` that of all processes, assuming that they
+    `cpu_seconds` is the processor time of rank 0, `core_seconds` that of all processes, assuming that they
     take equally long; a resumed run may have another number of them. The pretraining counters belong to the model whose
     weights the run started with, and to its predecessors.
     """

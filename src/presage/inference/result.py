@@ -1,8 +1,7 @@
-"""`Result`: what a model found in a table, with graphs, samples, exports and reports. Row causes column, everywhere."""
+"""`Result`: the estimates of a model for a table, with graphs, samples, exports and reports. Row causes column."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from presage.graphs.dot import dot, plain_dot
 from presage.graphs.graphml import graphml
 from presage.graphs.ops import is_acyclic
 from presage.inference.experiments import experiment_frame
+from presage.inference.inputs.names import did_you_mean
 from presage.inference.knowledge import Knowledge
 from presage.inference.moments import Moments
 from presage.inference.total_effects import TotalEffect, Units, effect_frame, total_effect
@@ -135,9 +135,7 @@ class Result:
         if not isinstance(name, str):  # arrays would be compared cell by cell
             raise ConfigError(f"the name of a variable must be a string, not {type(name).__name__}")
         if name not in self.names:
-            close = difflib.get_close_matches(name, self.names, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ConfigError(f"there is no variable {name!r}{hint}")
+            raise ConfigError(f"there is no variable {name!r}{did_you_mean(name, self.names)}")
         return self.names.index(name)
 
     @property

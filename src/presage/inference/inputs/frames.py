@@ -71,7 +71,7 @@ def _read_text_columns(
     found = {int(j): read_column(frame.iloc[:, j], names[j], decimal_comma=decimal_comma) for j in positions}
     if not decimal_comma and any(column.comma for column in found.values()):
         for j, column in found.items():  # one column with decimal commas decides those that could be read both ways
-            if column.open_comma:
+            if column.ambiguous_comma:
                 found[j] = read_column(frame.iloc[:, j], names[j], decimal_comma=True)
     return found
 

@@ -35,7 +35,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with _explained(path):
         handle, name = _temporary(path)
     try:
-        with _explained(path):  # a full disk shows itself when the file is written or closed
+        with _explained(path):  # a full disk is noticed when the file is written or closed
             with os.fdopen(handle, "wb") as file:
                 yield file
             os.chmod(name, 0o666 & ~_umask())  # mkstemp creates private files; use the mode that `open` would use

@@ -1,4 +1,4 @@
-"""What a baseline is: `fit(Dataset) -> Estimate`, described by a manifest.
+"""The interface of baselines: `fit(Dataset) -> Estimate`, and the manifest of each method.
 
 This module and the adapters are also imported in the separate environments of other methods. They may rely on NumPy
 only.
@@ -68,7 +68,7 @@ def _pairs(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """A dataset as an algorithm sees it.
+    """A dataset, prepared for an algorithm.
 
     x: [n, d] float64, standardized as for the network; raw: [n, d] as measured; mask: [n, d] bool, where a variable
     was intervened on; missing: [n, d] bool, cells that were not measured; column_kinds: [d] of

@@ -1,4 +1,4 @@
-"""The one place where other packages' conventions become ours: `matrix[i, j]` means i -> j.
+"""Conversion of other packages' conventions to ours: `matrix[i, j]` means i -> j. No other module converts them.
 
 cpdag: i - j undirected is written as both entries 1.
 """
@@ -28,8 +28,8 @@ def from_endpoints(marks: np.ndarray) -> Estimate:
     """
     edge = (marks != 0) & (marks.T != 0)
     directed = (marks == -1) & (marks.T == 1)
-    loose = edge & (marks == marks.T)
-    return Estimate(matrix=directed | loose, kind="cpdag")
+    undirected = edge & (marks == marks.T)
+    return Estimate(matrix=directed | undirected, kind="cpdag")
 
 
 def from_pag(marks: np.ndarray) -> Estimate:

@@ -46,7 +46,7 @@ class Store:
         return outcome, meta
 
     def save(self, key: str, task: Task, outcome: Outcome, **provenance: Any) -> None:
-        """Keep an outcome."""
+        """Store an outcome."""
         meta = {
             "task": describe(task),
             "status": outcome.status,

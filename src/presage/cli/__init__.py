@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         given = list(arguments) or ["--help"]
         code = command.main(given, prog_name="presage", standalone_mode=False, obj=given)  # for reports
         if sys.stdout is not None:
-            sys.stdout.flush()  # a full disk behind the output shows itself here
+            sys.stdout.flush()  # raises if the disk of the output is full
     except PresageError as error:
         return _fail(str(error))
     except MemoryError:

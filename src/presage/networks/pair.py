@@ -162,10 +162,10 @@ class _Cells:
         cells = None if self.kept is None else self.kept[number]
         if cells is None:
             cells = self.embed(self.statistics.features(self.chunks[number]))
-            missed = self.updates
+            pending = self.updates
         else:
-            missed = self.updates[-1:]
-        for update, mixture in missed:
+            pending = self.updates[-1:]
+        for update, mixture in pending:
             cells = update(cells, mixture)
         if self.kept is not None:
             self.kept[number] = cells

@@ -93,7 +93,7 @@ def _show_error(error: Exception) -> None:
 
 
 def _harden(app: Dash) -> None:
-    """Headers that keep other sites out, and a sentence for requests that no page of ours would send."""
+    """Headers that keep other sites out, and a sentence for requests that the page never sends."""
     scripts = " ".join(("'self'", *app.csp_hashes()))
     policy = (
         f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "

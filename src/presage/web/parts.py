@@ -199,7 +199,7 @@ def scores_part(result: Result, analysis: Analysis, limit: float) -> Any:
 def experiments_part(result: Result, found: list[tuple[str, str]]) -> Any:
     """Variables to intervene on next, each with its reason; a click shows the variable."""
     if not found:
-        return html.P("No intervention is left that would tell more about the graph.", className="soft")
+        return html.P("No further intervention would be informative about the graph.", className="soft")
     place = {name: j for j, name in enumerate(result.names)}
     return html.Ol(
         [

@@ -237,13 +237,13 @@ def _last_row() -> html.Div:
                 [
                     html.Div(
                         [
-                            html.H2("What to measure next"),
+                            html.H2("Next experiments"),
                             html.Button("Suggest experiments", id="suggest", className="quiet"),
                         ],
                         className="row",
                     ),
                     html.P(
-                        "The interventions that would tell most about the graph; those you have made are left out.",
+                        "The most informative interventions; variables that were intervened on already are left out.",
                         className="soft small",
                     ),
                     html.Div(id="experiments"),

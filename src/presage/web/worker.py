@@ -27,7 +27,7 @@ def main(pipe: Connection) -> None:
 
     import presage.inference.discovery  # noqa: F401 - before the first task, which need not wait for it
 
-    torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # leave something for the page itself
+    torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # leaves cores for the page
     while True:
         try:
             task = pipe.recv()

@@ -24,7 +24,7 @@ def neighbourhoods(x: np.ndarray, threshold: float, *, seed: int, trees: int = 6
 
 
 def _basis(x: np.ndarray, pieces: int = 6) -> np.ndarray:
-    """Cubic splines [n, k] of one variable with knots at its quantiles, centred; k is 1 for very discrete ones."""
+    """Cubic splines [n, k] of one variable with knots at its quantiles, centred; k is 1 for few distinct values."""
     from scipy.interpolate import BSpline
 
     inner = np.unique(np.quantile(x, np.linspace(0.0, 1.0, pieces + 1)))

@@ -7,7 +7,7 @@ import numpy as np
 __all__ = ["neighbourhoods", "prune"]
 
 
-def neighbourhoods(x: np.ndarray, threshold: float, *, seed: int, trees: int = 60) -> np.ndarray:
+def neighbourhoods(x: np.ndarray, threshold: float, *, seed: int) -> np.ndarray:
     """Candidate causes [d, d] bool: importance in randomised trees above `threshold` times the mean importance."""
     from sklearn.ensemble import ExtraTreesRegressor
 
@@ -17,7 +17,7 @@ def neighbourhoods(x: np.ndarray, threshold: float, *, seed: int, trees: int = 6
         others = np.delete(np.arange(d), j)
         if len(others) == 0 or x[:, j].std() == 0.0:
             continue
-        forest = ExtraTreesRegressor(n_estimators=trees, min_samples_leaf=5, random_state=seed % 2**32)
+        forest = ExtraTreesRegressor(n_estimators=60, min_samples_leaf=5, random_state=seed % 2**32)
         importance = forest.fit(x[:, others], x[:, j]).feature_importances_
         chosen[others, j] = importance > threshold * importance.mean()
     return chosen

@@ -51,7 +51,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only view, so that nobody changes a dataset in place; the caller's array stays writable."""
+    """A read-only view, so that a dataset cannot be changed in place; the caller's array stays writable."""
     view: np.ndarray = array.view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Running tasks: several at a time in processes of this machine, or on a Ray cluster. Done work is never repeated."""
+"""Running tasks: several at a time in processes of this machine, or on a Ray cluster. Finished runs are cached."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENGINES = ("processes", "ray")
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """limits: of each run. jobs: runs at a time. retry: repeat runs that crashed."""
+    """limits: of each run. jobs: parallel runs. retry: repeat runs that crashed."""
 
     limits: ProcessLimits = field(default_factory=lambda: ProcessLimits(seconds=3600.0))
     jobs: int = 1

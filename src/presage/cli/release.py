@@ -13,7 +13,9 @@ __all__ = ["release"]
 
 
 def release(
-    run: Annotated[str, typer.Argument(help="A run folder (the run may still be going), or a model to evaluate anew.")],
+    run: Annotated[
+        str, typer.Argument(help="A run folder (the run need not have ended), or a model to evaluate again.")
+    ],
     name: Annotated[str, typer.Argument(help="The name of the model.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for NAME.safetensors and records/NAME.")] = Path("."),
     domains: Annotated[

@@ -1,6 +1,6 @@
 """Threads for independent parts of a computation, one core each.
 
-The operations of one chunk of rows are too small to gain from threads inside them; whole chunks gain fully.
+The operations on one chunk of rows are too small for multithreading; processing whole chunks in parallel is faster.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def report_html(
 
     dataset: the data for scatter plots; the excerpt of the result by default. title: the name of the file by default.
     code: Python code that gives the same result; the command is shown if there is none.
-    picture: `result.plot(threshold)` as png, if drawn already.
+    picture: `result.plot(threshold)` as png, if it is drawn already.
     """
     above, acyclic = result.adjacency(threshold, acyclic=False), result.adjacency(threshold)
     many = len(result.names) > _MANY

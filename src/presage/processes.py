@@ -1,7 +1,7 @@
 """The process supervisor: child processes with limits on time and memory, stopped together with all they started.
 
 `ChildProcess.run` starts a program, `ChildProcess.call` a Python function that talks through a pipe. Both run in a
-session of their own, so that Ctrl-C reaches the parent only and the whole process group can be killed at once. A child
+new session, so that Ctrl-C reaches the parent only and the whole process group can be killed at once. A child
 also ends when its parent is killed (`end_with_parent`). Baselines, jobs of the page and producers of training data all
 use this module.
 """
@@ -313,7 +313,7 @@ def _environment_set(changes: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Start processes with Ctrl-C blocked, so that it cannot hit one before it has a session of its own."""
+    """Start processes with Ctrl-C blocked, so that it cannot hit one before it has its own session."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -156,7 +156,7 @@ class Baseline:
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     selection: Selection | None = None
     isolated: bool = True
-    """Whether the benchmark gives it a process of its own and a time limit; our own networks need neither."""
+    """Whether the benchmark runs it in a separate process with a time limit; our own networks need neither."""
     point_estimate: bool = True
     specialised: bool = False
     """Whether it is made for discrete or mixed columns or hidden causes: not part of the paper's experiments."""

@@ -156,7 +156,7 @@ def _model_file(name: str) -> str:
 
 
 class _ProgressBar:
-    """A live line with loss, learning rate, remaining time and validation; silent unless stderr is a terminal."""
+    """One line with loss, learning rate, remaining time and validation; silent unless stderr is a terminal."""
 
     def __init__(self, is_main: bool) -> None:
         from rich.console import Console

@@ -129,7 +129,7 @@ class Backend(ABC):
 
     @abstractmethod
     def stop(self, worker: Worker) -> None:
-        """Stop a worker, dead or alive, and free its resources."""
+        """Stop a worker, even if it has died, and free its resources."""
 
     def close(self) -> None:  # noqa: B027 - most backends have nothing to close
         """Free what all workers share."""

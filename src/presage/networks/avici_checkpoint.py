@@ -208,7 +208,7 @@ def _config(source: _Source, settings: dict[str, Any]) -> AxialConfig:
         if settings.get(key, found) != found:
             raise ModelFileError(f"kwargs.json says {key} = {settings[key]!r}, but the parameters say {found}")
     if settings.get("ln_axis", -1) != -1:
-        raise ModelFileError("kwargs.json asks for layer norms over an axis other than the last; not supported")
+        raise ModelFileError("kwargs.json has layer norms over an axis other than the last; not supported")
     try:
         return AxialConfig(
             layers=blocks // 2,

@@ -45,7 +45,7 @@ class NetConfig(Config):
 
     @property
     def depth(self) -> int:
-        """Number of repeated modules, each with weights of its own; a file cannot declare more than it holds."""
+        """Number of repeated modules, each with its own weights; a file cannot declare more than it holds."""
         return 1
 
     @classmethod

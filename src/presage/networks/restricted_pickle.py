@@ -222,7 +222,7 @@ def _checked_name(module: Any, attribute: Any) -> _Name:
     # A dotted attribute could access anything reachable from an allowed class.
     inert = module.split(".")[0] in _INERT_PACKAGES and _IDENTIFIER.fullmatch(attribute)
     if not (allowed or inert):
-        raise ModelFileError(f"the pickle asks for {str(name)[:100]!r}, which does not belong in a checkpoint; refused")
+        raise ModelFileError(f"the pickle names {str(name)[:100]!r}, which does not belong in a checkpoint; refused")
     return name
 
 
@@ -278,7 +278,7 @@ def _array(dtype: Any, shape: Any, data: Any, fortran: Any) -> np.ndarray:
     if not isinstance(dtype, _DType) or type(data) is not bytes or type(fortran) is not bool:
         raise ModelFileError("the pickle holds an array that is not made of plain numbers; refused")
     if type(shape) is not tuple or len(shape) > 8 or not all(type(size) is int and size >= 0 for size in shape):
-        raise ModelFileError("the pickle holds an array whose shape makes no sense")
+        raise ModelFileError("the pickle holds an array whose shape is invalid")
     kind = dtype.dtype()
     if math.prod(shape) * kind.itemsize != len(data):
         raise ModelFileError(f"the pickle holds {len(data)} bytes for an array of shape {shape}; damaged or hostile")

@@ -32,7 +32,7 @@ _SHOWN = 40
 """Edges listed in the report; the others are in edges.csv."""
 _SCATTERED = 6
 _MANY = 40
-"""With more variables than this, heat map and graph are pictures of their own."""
+"""With more variables than this, heat map and graph are separate pictures."""
 
 
 _SAMPLED = 30

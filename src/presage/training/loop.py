@@ -339,7 +339,7 @@ class Trainer:
 
 
 def _columns(batch: TrainBatch, part: slice, device: torch.device) -> Columns | None:
-    """What the network knows about the columns of a piece of a batch."""
+    """The column inputs of a part of a batch."""
     if batch.columns is None:
         return None
     return Columns(**{name: torch.from_numpy(values[part]).to(device) for name, values in batch.columns.items()})

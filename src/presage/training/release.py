@@ -202,7 +202,7 @@ def _counters(stage: Path) -> dict[str, Any]:
 
 
 def _earlier_stages(folder: Path) -> list[dict[str, Any]]:
-    """The stages of an earlier record of the name: a model file that is released again has no logs of its own."""
+    """The stages of an earlier record of the name: a model file that is released again has no logs."""
     try:
         found = json.loads((folder / "record.json").read_text(encoding="utf-8"))["stages"]
     except (OSError, ValueError, KeyError, TypeError):

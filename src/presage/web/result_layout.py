@@ -1,4 +1,4 @@
-"""The elements of an answer: what was run, graph, panel beside it, table, heat map, knowledge, scores, downloads."""
+"""The elements of an answer: what was run, graph, panel, table, heat map, knowledge, scores, downloads."""
 
 from __future__ import annotations
 

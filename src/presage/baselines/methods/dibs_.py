@@ -1,4 +1,4 @@
-"""DiBS through the package dibs-lib: graphs sampled from the posterior, hence edge probabilities."""
+"""DiBS through the package dibs-lib: graphs sampled from the posterior, which give edge probabilities."""
 
 from __future__ import annotations
 

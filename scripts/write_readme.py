@@ -171,7 +171,7 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
     large = {row["datasets"] for record in records.values() for row in record["scores"] if row["d"] == 100}
     broad = [name for name in records if name not in FAMILIES]
     parts = [
-        "### Datasets of others",
+        "### Third-party datasets",
         fill(
             "AUPRC on datasets that others simulated or measured, by group (number of datasets); none was used in "
             "training or to choose anything. Other methods are run with their usual settings and a limit of 300 s; a "

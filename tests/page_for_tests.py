@@ -12,7 +12,7 @@ class Nobody(Runner):
     """Runs nothing."""
 
     def __init__(self) -> None:
-        super().__init__(places=0)
+        super().__init__(slots=0)
 
 
 class Here(Reader):

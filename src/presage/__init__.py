@@ -7,7 +7,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Public names and where they live; imported on first use, so that `import presage` stays quick and torch-free.
+# Public names and their modules; imported on first use, so that `import presage` stays quick and torch-free.
 _HOMES = {
     "Dataset": "presage.types",
     "InputError": "presage.errors",

@@ -1,7 +1,7 @@
 """The base of every configuration: domain components, networks, training, background knowledge.
 
 A configuration is a frozen, keyword-only dataclass. Its annotations and `param` metadata say which values a field
-takes; everything else is checked in `check`. It travels as JSON, `{"type": "ClassName", field: value, ...}`, where
+takes; everything else is checked in `check`. It is stored as JSON, `{"type": "ClassName", field: value, ...}`, where
 "type" may be left out if the class is known from the context. A class of your own is a subclass with `@register`;
 nothing else is needed for it to be used, printed, saved in a checkpoint and read back.
 
@@ -66,7 +66,7 @@ def param(
 ) -> Any:
     """A dataclass field with bounds on every number in it.
 
-    ordered: a pair must not end below its start. min_length: of a tuple. convert: applied to a value before it is
+    ordered: the values of a tuple must not decrease. min_length: of a tuple. convert: applied to a value before it is
     checked (for example a name that stands for an object).
     """
     bounds = {key: bound for key, bound in (("gt", gt), ("ge", ge), ("lt", lt), ("le", le)) if bound is not None}
@@ -143,10 +143,10 @@ class Config:
             raise ConfigError(f"{owner} has a value of the wrong type: {error}") from error
 
     def check(self) -> None:
-        """Raise `ConfigError` when fields make no sense together. Subclasses override."""
+        """Raise `ConfigError` when fields contradict each other. Subclasses override."""
 
     def fail(self, name: str, problem: str) -> FieldError:
-        """The error that says what is wrong with a field, to be raised in `check`."""
+        """The error about a field, to be raised in `check`."""
         return FieldError(type(self).__name__, name, problem)
 
     def to_json(self) -> dict[str, Any]:
@@ -312,7 +312,7 @@ def _problem(value: Any, spec: _Spec) -> str:
             least = metadata["min_length"]
             return f"must hold at least {'one' if least == 1 else least} {_noun(_item_hint(spec.hint, 0), bare=True)}"
         if metadata.get("ordered") and value[0] > value[-1]:
-            return "must not end below its start"
+            return "must be in increasing order"
     return ""
 
 
@@ -333,7 +333,7 @@ def _bounds_noun(bounds: Mapping[str, float]) -> str:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the annotated type; annotations of other kinds than those of the nouns accept anything."""
+    """Whether a value is of the annotated type; annotations that `_noun` does not know accept anything."""
     origin, items = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, one) for one in items)
@@ -353,7 +353,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _noun(hint: Any, *, bare: bool = False) -> str:
-    """A type as a user reads it: "a whole number", "a list of pairs"; without the article if `bare`."""
+    """A type in words: "a whole number", "a list of pairs"; without the article if `bare`."""
     origin, items = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return " or ".join(_noun(one) for one in items)

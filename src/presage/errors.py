@@ -22,6 +22,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "PresageError",
+    "reason",
     "require_extra",
 ]
 
@@ -60,6 +61,18 @@ class MissingExtraError(PresageError, ImportError):
 
 class InternalError(PresageError):
     """An internal invariant is violated; this is a bug in Presage."""
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an exception for a message: the words of the operating system, or the class if it has none.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory")), reason(ValueError("a\\nb")), reason(EOFError())
+    ('no such file or directory', 'a', 'EOFError')
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def require_extra(module: str, extra: str, purpose: str) -> Any:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from presage.errors import InputError
+from presage.errors import InputError, reason
 
 __all__ = ["atomic_write", "check_writable", "parse_json"]
 
@@ -35,7 +35,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with _explained(path):
         handle, name = _temporary(path)
     try:
-        with _explained(path):  # a full disk shows itself when the file is written or closed
+        with _explained(path):  # a full disk is noticed when the file is written or closed
             with os.fdopen(handle, "wb") as file:
                 yield file
             os.chmod(name, 0o666 & ~_umask())  # mkstemp creates private files; use the mode that `open` would use
@@ -89,7 +89,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"cannot write {path}: {reason(error)}") from error
     except ValueError as error:
         if "null" not in str(error) and not isinstance(error, UnicodeError):
             raise

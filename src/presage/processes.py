@@ -1,7 +1,7 @@
 """The process supervisor: child processes with limits on time and memory, stopped together with all they started.
 
 `ChildProcess.run` starts a program, `ChildProcess.call` a Python function that talks through a pipe. Both run in a
-session of their own, so that Ctrl-C reaches the parent only and the whole process group can be killed at once. A child
+new session, so that Ctrl-C reaches the parent only and the whole process group can be killed at once. A child
 also ends when its parent is killed (`end_with_parent`). Baselines, jobs of the page and producers of training data all
 use this module.
 """
@@ -58,7 +58,7 @@ _environment = threading.Lock()
 
 
 class ProcessFailure(PresageError):
-    """A child process that did not deliver. status: "time-out", "memory" or "crash"; exit_code: of a crash."""
+    """A child process failed. status: "time-out", "memory" or "crash"; exit_code: of a crash."""
 
     def __init__(self, status: Failure, message: str, exit_code: int | None = None) -> None:
         super().__init__(message)
@@ -152,7 +152,7 @@ class ChildProcess:
         return cls(process, ours)
 
     def is_alive(self) -> bool:
-        """Whether the child is running; one that has exited is not collected yet, so its number stays reserved."""
+        """Whether the child is running; one that has exited is not collected yet, so its process id stays reserved."""
         import psutil
 
         try:
@@ -214,7 +214,7 @@ class ChildProcess:
         if self._process is None:
             return
         family = self._family()
-        # If the child was collected elsewhere its number may belong to a stranger, whose group must live.
+        # If the child was collected elsewhere, its id may belong to another process, which must not be killed.
         if hasattr(os, "killpg") and (self._process.is_running() or not psutil.pid_exists(self.pid)):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -313,7 +313,7 @@ def _environment_set(changes: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Start processes with Ctrl-C blocked, so that it cannot hit one before it has a session of its own."""
+    """Start processes with Ctrl-C blocked, so that it cannot hit one before it has its own session."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -330,10 +330,10 @@ def temporary_folder(kind: str) -> Iterator[Path]:
     """A temporary folder that is removed at the end; those of earlier processes that were killed are removed, too."""
     import psutil
 
-    prefix = f"presage-{kind}_{platform.node() or 'host'}_"  # process numbers mean something on one machine only
-    for left in Path(tempfile.gettempdir()).iterdir():
-        owner = left.name.removeprefix(prefix).partition("_")[0] if left.name.startswith(prefix) else ""
+    prefix = f"presage-{kind}_{platform.node() or 'host'}_"  # process ids mean something on one machine only
+    for path in Path(tempfile.gettempdir()).iterdir():
+        owner = path.name.removeprefix(prefix).partition("_")[0] if path.name.startswith(prefix) else ""
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}_") as folder:
         yield Path(folder)

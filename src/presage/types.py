@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from presage.columns import ColumnKind, guess_kinds
-from presage.errors import DataError
+from presage.errors import DataError, reason
 from presage.files import atomic_write
 
 if TYPE_CHECKING:
     import anndata
 
-__all__ = ["Batch", "Dataset", "Kind", "default_names"]
+__all__ = ["Batch", "Dataset", "Kind", "default_names", "read_npz"]
 
 Kind = Literal["real", "counts"]
 
@@ -41,8 +41,17 @@ def default_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
+def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """The arrays of an npz file by name; raises `DataError` if it cannot be read or holds Python objects."""
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:  # NumPy leaves a damaged file open
+            return {key: file[key] for key in file.files}
+    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        raise DataError(f"{os.fspath(path)!r} cannot be read as npz: {reason(error)}") from error
+
+
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only view, so that nobody changes a dataset in place; the caller's array stays writable."""
+    """A read-only view, so that a dataset cannot be changed in place; the caller's array stays writable."""
     view: np.ndarray = array.view()
     view.flags.writeable = False
     return view
@@ -176,14 +185,8 @@ class Dataset:
 
         A file with a single array may store the values under any key. Pickled data is refused.
         """
-        text = repr(os.fspath(path))
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                keys = list(file.files)
-                arrays = {key: file[key] for key in keys}
-        except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
-            reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
-            raise DataError(f"{text} cannot be read as npz: {reason}") from error
+        text, arrays = repr(os.fspath(path)), read_npz(path)
+        keys = list(arrays)
         key = "x" if "x" in keys else keys[0] if len(keys) == 1 else None
         if key is None:
             raise DataError(f"{text} should hold the values under the key 'x'; its keys: {', '.join(keys) or 'none'}")

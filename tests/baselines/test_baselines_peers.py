@@ -16,10 +16,23 @@ pytestmark = pytest.mark.slow
 TIME_LIMIT = 1800.0
 
 
-def answer(name, data, **settings):
+def installed(name):
     baseline = get_baseline(name)
     if environment_python(baseline.environment) is None:
         pytest.skip(f"build it with: presage baselines install {baseline.environment}")
+    return baseline
+
+
+def sachs():
+    if not os.environ.get("PRESAGE_DATA"):
+        pytest.skip("set PRESAGE_DATA to a folder that holds the Sachs data")
+    from presage.data.examples import load_sachs
+
+    return load_sachs()
+
+
+def answer(name, data, **settings):
+    baseline = installed(name)
     outcome = run_isolated(baseline, data, settings=settings, limits=ProcessLimits(seconds=TIME_LIMIT))
     assert outcome.status == "ok", outcome.message
     return outcome.matrices[0], outcome.scores[0]
@@ -116,10 +129,7 @@ def test_scores_and_tests_for_the_kinds_of_columns_orient_a_collider(name, kinds
 
 
 def test_bdeu_is_not_applicable_to_continuous_columns():
-    baseline = get_baseline("ges-bdeu")
-    if environment_python(baseline.environment) is None:
-        pytest.skip(f"build it with: presage baselines install {baseline.environment}")
-    outcome = run_isolated(baseline, collider((BINARY, CONTINUOUS, BINARY)))
+    outcome = run_isolated(installed("ges-bdeu"), collider((BINARY, CONTINUOUS, BINARY)))
     assert outcome.status == "not applicable"
     assert "1 of 3 columns" in outcome.message
 
@@ -129,10 +139,7 @@ def test_fci_finds_a_hidden_common_cause():
     hidden, first, last, a, b = rng.standard_normal((5, 3000))
     x1, x2 = first + hidden + 0.5 * a, last + hidden + 0.5 * b
     data = Dataset(x=np.stack([first, x1, x2, last], axis=1))  # x0 -> x1 <-> x2 <- x3
-    baseline = get_baseline("fci")
-    if environment_python(baseline.environment) is None:
-        pytest.skip(f"build it with: presage baselines install {baseline.environment}")
-    outcome = run_isolated(baseline, data)
+    outcome = run_isolated(installed("fci"), data)
     assert outcome.status == "ok", outcome.message
     expected = np.zeros((4, 4))
     expected[0, 1] = expected[3, 2] = 1.0
@@ -157,11 +164,7 @@ def test_dag_gnn_recovers_most_of_a_linear_graph_with_equal_noise():
 
 
 def test_lingam_on_sachs_is_as_sparse_as_in_the_paper():
-    if not os.environ.get("PRESAGE_DATA"):
-        pytest.skip("set PRESAGE_DATA to a folder that holds the Sachs data")
-    from presage.data.examples import load_sachs
-
-    data = load_sachs()
+    data = sachs()
     for seed in range(3):  # the paper prints SHD 18, SID 58 and 7 edges; the lasso leaves over 40
         found = evaluate(data.graph, get_baseline("lingam").fit(data, seed=seed).matrix)
         assert abs(found["shd"] - 18) <= 3
@@ -171,12 +174,9 @@ def test_lingam_on_sachs_is_as_sparse_as_in_the_paper():
 
 def test_gies_on_sachs_gives_the_numbers_of_the_paper():
     pytest.importorskip("gies")
-    if not os.environ.get("PRESAGE_DATA"):
-        pytest.skip("set PRESAGE_DATA to a folder that holds the Sachs data")
     from presage.bench.paper import paper_value
-    from presage.data.examples import load_sachs
 
-    data = load_sachs()
+    data = sachs()
     found = evaluate(data.graph, get_baseline("gies").fit(data).matrix, equivalence_class=True)
     for metric in ("shd", "sid", "f1", "edges"):
         printed = paper_value("tab:sachs", "interventional", "gies", "sachs", metric)
@@ -185,11 +185,7 @@ def test_gies_on_sachs_gives_the_numbers_of_the_paper():
 
 def test_ges_on_sachs_is_as_dense_as_in_the_paper():
     pytest.importorskip("causallearn")
-    if not os.environ.get("PRESAGE_DATA"):
-        pytest.skip("set PRESAGE_DATA to a folder that holds the Sachs data")
-    from presage.data.examples import load_sachs
-
-    data = load_sachs()
+    data = sachs()
     found = evaluate(data.graph, get_baseline("ges").fit(data).matrix, equivalence_class=True)
     assert abs(found["edges"] - 40) <= 2
     assert abs(found["shd"] - 35) <= 3

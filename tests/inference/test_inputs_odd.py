@@ -51,7 +51,6 @@ def words(*levels: str) -> pd.DataFrame:
 
 
 FILES: dict[str, Odd] = {
-    "carriage returns": Odd(csv("a,b", "1.5,2", "2.5,3", "3.5,9", end="\r"), "a", [1.5, 2.5, 3.5]),
     "decimal commas": Odd(csv("a;b", "1,5;2", "2,5;3", "3,5;9"), "a", [1.5, 2.5, 3.5]),
     "quoted decimal commas": Odd(csv("a,b", '"1,5","2"', '"2,25","3"', '"3,5","9"'), "a", [1.5, 2.25, 3.5]),
     "quoted decimal commas of three digits": Odd(

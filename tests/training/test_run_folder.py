@@ -99,7 +99,7 @@ time.sleep(600)
 
 def test_only_the_leading_process_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Trainer(CONFIG, tmp_path / "run")
-    monkeypatch.setattr("presage.training.distributed.Distributed.leads", False)
+    monkeypatch.setattr("presage.training.distributed.Distributed.is_main", False)
     Trainer(CONFIG, tmp_path / "run").close()
     monkeypatch.undo()
     first.close()

@@ -14,6 +14,10 @@ def rng(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+def start(w, seed=0):
+    return torch.randn(2, *w.shape[:2], generator=rng(seed), dtype=torch.float64)
+
+
 def positive(size, d, seed=0, dtype=torch.float64):
     return torch.rand(size, d, d, generator=rng(seed), dtype=dtype) * 0.9 + 0.05
 
@@ -27,23 +31,19 @@ def without_diagonal(w):
 
 
 @pytest.mark.parametrize("d", [3, 10, 30])
-@pytest.mark.parametrize("start", ["normal", "positive"])
-@pytest.mark.parametrize("mask", [True, False])
-def test_equals_the_dense_radius_once_converged(d, start, mask):
+def test_equals_the_dense_radius_once_converged(d):
     w = positive(16, d)
-    ours = spectral_radius(w, rng(), steps=400, mask_diagonal=mask, start=start)
-    torch.testing.assert_close(ours, dense(without_diagonal(w) if mask else w), rtol=1e-9, atol=0.0)
+    torch.testing.assert_close(spectral_radius(w, start(w), 400), dense(without_diagonal(w)), rtol=1e-9, atol=0.0)
 
 
 def test_ten_steps_come_close_on_dense_probabilities():
     w = positive(64, 30, dtype=torch.float32)
-    ours = spectral_radius(w, rng())
-    torch.testing.assert_close(ours, dense(without_diagonal(w)), rtol=1e-4, atol=0.0)
+    torch.testing.assert_close(spectral_radius(w, start(w)), dense(without_diagonal(w)), rtol=1e-4, atol=0.0)
 
 
 def test_gradient_is_the_analytic_derivative_of_the_eigenvalue():
     w = positive(4, 6).requires_grad_()
-    spectral_radius(w, rng(), steps=400).sum().backward()
+    spectral_radius(w, start(w), 400).sum().backward()
     for k in range(4):
         matrix = without_diagonal(w.detach()[k])
         values, right = torch.linalg.eig(matrix)
@@ -59,9 +59,9 @@ def test_gradient_is_that_of_the_formula_with_fixed_vectors(steps):
     """a and b recomputed here step by step, then finite differences of aWb / ab with them held fixed."""
     d = 5
     w = positive(1, d, seed=2).requires_grad_()
-    value = spectral_radius(w, np.random.default_rng(5), steps=steps)
+    value = spectral_radius(w, start(w), steps)
     value.sum().backward()
-    a, b = np.random.default_rng(5).standard_normal((2, 1, d))[:, 0]
+    a, b = start(w).abs().numpy()[:, 0]
     matrix = without_diagonal(w.detach()[0]).numpy()
     for _ in range(steps):
         a, b = a @ matrix, matrix @ b
@@ -85,10 +85,9 @@ def acyclic_cases():
     return torch.stack([torch.zeros(5, 5), chain, chain.T, full, full.T])
 
 
-@pytest.mark.parametrize("start", ["normal", "positive"])
-def test_acyclic_matrices_give_zero_and_no_gradient(start):
+def test_acyclic_matrices_give_zero_and_no_gradient():
     w = acyclic_cases().requires_grad_()
-    radius = spectral_radius(w, rng(), start=start)
+    radius = spectral_radius(w, start(w))
     radius.sum().backward()
     assert torch.equal(radius, torch.zeros(5))
     assert torch.equal(w.grad, torch.zeros(5, 5, 5))
@@ -108,7 +107,7 @@ def test_finite_whatever_the_matrix(d):
     w = torch.stack(hard).requires_grad_()
     for seed in range(20):
         w.grad = None
-        radius = spectral_radius(w, rng(seed))
+        radius = spectral_radius(w, start(w, seed))
         radius.sum().backward()
         assert torch.isfinite(radius).all()
         assert torch.isfinite(w.grad).all()
@@ -116,56 +115,44 @@ def test_finite_whatever_the_matrix(d):
 
 def test_tiny_probabilities_do_not_vanish():
     w = positive(4, 8, dtype=torch.float32)
-    ours = spectral_radius(1e-30 * w, rng(), steps=50)
+    ours = spectral_radius(1e-30 * w, start(w), 50)
     torch.testing.assert_close(1e30 * ours, dense(without_diagonal(w)), rtol=1e-4, atol=0.0)
 
 
 def test_only_the_diagonal_is_ignored():
     w = positive(3, 7, dtype=torch.float32)
     loops = w + torch.diag_embed(torch.full((3, 7), 5.0))
-    assert torch.equal(spectral_radius(w, rng()), spectral_radius(loops, rng()))
-    assert (spectral_radius(loops, rng(), mask_diagonal=False) > 5).all()
+    assert torch.equal(spectral_radius(w, start(w)), spectral_radius(loops, start(w)))
 
 
-def test_positive_start_is_tame_where_ten_steps_do_not_converge():
-    """Nearly acyclic probabilities, as at the end of training: the measured reason for offering the option."""
+def test_radius_and_gradient_are_tame_where_ten_steps_do_not_converge():
+    """Nearly acyclic probabilities, as at the end of training (14,000 with starts of either sign)."""
     generator = rng()
     d, size = 30, 500
     edges = torch.triu((torch.rand(size, d, d, generator=generator) < 0.14).float(), 1)
     w = without_diagonal(0.99 * edges + (1 - edges) * 2e-4 * torch.rand(size, d, d, generator=generator))
-    worst = {}
-    for start in ("normal", "positive"):
-        leaf = w.clone().requires_grad_()
-        radius = spectral_radius(leaf, generator, start=start)
-        radius.sum().backward()
-        worst[start] = leaf.grad.flatten(1).norm(dim=1).max().item()
-        assert (radius.min() >= 0) == (start == "positive")
-    assert worst["positive"] < 0.1 * worst["normal"]
+    leaf = w.requires_grad_()
+    radius = spectral_radius(leaf, start(w))
+    radius.sum().backward()
+    assert radius.min() >= 0
+    assert leaf.grad.flatten(1).norm(dim=1).max() < 1500
 
 
-def test_half_precision_and_seeds():
+def test_half_precision_becomes_single():
     w = positive(2, 5, dtype=torch.float32)
-    assert spectral_radius(w.bfloat16(), rng()).dtype == torch.float32
-    assert torch.equal(spectral_radius(w, rng(1)), spectral_radius(w, rng(1)))
-    before = torch.random.get_rng_state()
-    spectral_radius(w, rng(1))
-    assert torch.equal(before, torch.random.get_rng_state())
+    assert spectral_radius(w.bfloat16(), start(w)).dtype == torch.float32
 
 
-def test_given_draws_are_used_as_they_are():
+def test_a_part_of_a_batch_gives_what_the_whole_batch_gives():
     w = positive(3, 6)
-    starts = torch.from_numpy(np.random.default_rng(4).standard_normal((2, 3, 6)))
-    assert torch.equal(spectral_radius(w, starts, steps=2), spectral_radius(w, np.random.default_rng(4), steps=2))
-    # A part of a batch with its part of the draws gives what the whole batch gives.
-    torch.testing.assert_close(spectral_radius(w[1:], starts[:, 1:], steps=2), spectral_radius(w, starts, steps=2)[1:])
+    starts = start(w)
+    torch.testing.assert_close(spectral_radius(w[1:], starts[:, 1:], 2), spectral_radius(w, starts, 2)[1:])
     with pytest.raises(DataError, match="start of the power iteration"):
         spectral_radius(w, starts[:, :2])
 
 
 def test_bad_input_is_refused():
     with pytest.raises(DataError, match=r"\[B, d, d\]"):
-        spectral_radius(torch.ones(3, 4), rng())
+        spectral_radius(torch.ones(3, 4), torch.ones(2, 3, 4))
     with pytest.raises(ConfigError, match="at least one step"):
-        spectral_radius(torch.ones(1, 2, 2), rng(), steps=0)
-    with pytest.raises(ConfigError, match="start"):
-        spectral_radius(torch.ones(1, 2, 2), rng(), start="zero")
+        spectral_radius(torch.ones(1, 2, 2), torch.ones(2, 1, 2), 0)

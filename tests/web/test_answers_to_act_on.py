@@ -92,7 +92,7 @@ def test_suggested_experiments_leave_out_past_targets_and_environments() -> None
     assert sorted(name for name, _ in suggested_experiments(doubtful(), with_environment, k=4)) == ["a", "c"]
     everywhere = dataset(np.eye(4, dtype=bool).repeat(5, axis=0))
     assert suggested_experiments(doubtful(), everywhere) == []
-    assert "No intervention is left" in str(experiments_part(doubtful(), []))
+    assert "No further intervention" in str(experiments_part(doubtful(), []))
 
 
 def test_a_certain_graph_needs_no_experiment() -> None:
@@ -104,9 +104,9 @@ def test_the_report_suggests_experiments_where_sampling_graphs_is_quick() -> Non
     page = report_html(doubtful())
     found = suggested_experiments(doubtful(), None)
     assert len(found) == 3
-    assert page.index("What to measure next") < page.index(found[0][1])
+    assert page.index("Next experiments") < page.index(found[0][1])
     many = Result(unconstrained=np.full((31, 31), 0.4) - 0.4 * np.eye(31), names=tuple(f"v{j}" for j in range(31)))
-    assert "What to measure next" not in report_html(many)
+    assert "Next experiments" not in report_html(many)
 
 
 def test_the_total_effect_of_an_edge_is_that_of_the_result() -> None:

@@ -1,7 +1,8 @@
-"""The four tables as people have them, uploaded to the page: its answers and warnings are those of `discover`."""
+"""Four real-world tables through library, command line and page: the same answers and the same warnings."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from tables_for_tests import CASES, Case
 
 
 @pytest.mark.parametrize("make", CASES)
-def test_the_page_answers_like_discover(make: Callable[[Path], Case], tmp_path: Path) -> None:
+def test_library_command_line_and_page_agree(
+    make: Callable[[Path], Case], tmp_path: Path, presage_cli: Callable[..., tuple[int, str, str]]
+) -> None:
     case = make(tmp_path)
     recorder = Recorder()
     client = create_app(runner=recorder, reader=Here(), local=True).server.test_client()
@@ -31,9 +34,17 @@ def test_the_page_answers_like_discover(make: Callable[[Path], Case], tmp_path: 
     targets = case.options.get("interventions")
     assert start_run(client, key(1), f"column:{targets}" if targets else "none", "general", roles) is None
     found = answer(recorder.tasks[-1], lambda *what: None)
-    expected = presage.discover(case.path, **case.options)
-    assert found.names == expected.names
-    assert found.data["column_kinds"] == expected.data["column_kinds"]
-    np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-6)
+    known = presage.Knowledge(required=[(found.names[1], found.names[0])], roots=[found.names[1]])
+    (tmp_path / "known.json").write_text(json.dumps(known.to_json()))
+    shown = found.with_knowledge(known)  # as the page does
+    expected = presage.discover(case.path, known=known, **case.options)
+    code, out, _ = presage_cli("discover", case.path, "--known", tmp_path / "known.json", "--json", *case.flags)
+    assert code == 0
+    printed = json.loads(out)
+    assert list(shown.names) == list(expected.names) == printed["names"]
+    assert shown.data["column_kinds"] == expected.data["column_kinds"] == printed["data"]["column_kinds"]
+    for matrix in (shown.matrix, printed["probabilities"]):
+        np.testing.assert_allclose(matrix, expected.matrix, atol=1e-6)
+    assert shown.warnings == expected.warnings == printed["warnings"]
     for sentence in case.sentences:
-        assert any(sentence in warning for warning in found.warnings), (sentence, found.warnings)
+        assert any(sentence in warning for warning in expected.warnings), (sentence, expected.warnings)

@@ -292,7 +292,7 @@ def until(condition) -> None:
 
 
 def test_runs_are_concurrent_and_can_be_cancelled() -> None:
-    runner = Runner(places=2, target=slow_worker)
+    runner = Runner(slots=2, target=slow_worker)
     long = runner.submit({"do": "sleep"})
     until(lambda: long.share == 0.5)
     short = runner.submit({"do": "answer"})
@@ -311,7 +311,7 @@ def test_runs_are_concurrent_and_can_be_cancelled() -> None:
 
 
 def test_a_run_that_takes_too_much_memory_fails_with_a_sentence() -> None:
-    runner = Runner(places=1, target=slow_worker, memory_limit=300 << 20)
+    runner = Runner(slots=1, target=slow_worker, memory_limit=300 << 20)
     jobs = [runner.submit({"do": do}) for do in ("allocate", "again")]
     until(lambda: all(job.over for job in jobs))
     assert "ran out of memory" in jobs[0].error

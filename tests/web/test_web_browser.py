@@ -94,6 +94,12 @@ def run(page: sync_api.Page, name: str = "") -> None:
     page.wait_for_timeout(400)  # the graph is fitted and marked after it is drawn
 
 
+def analyse(page: sync_api.Page, path: Path) -> None:
+    upload(page, path)
+    page.wait_for_selector("#preview table")
+    run(page, path.name)
+
+
 def example(page: sync_api.Page) -> None:
     page.get_by_text("Example", exact=True).first.click()
     page.click("#use-example")
@@ -242,9 +248,7 @@ def test_an_empty_page_shows_an_example_answer_to_click_through(page) -> None:
 
 
 def test_the_answer_says_what_was_run_and_when_settings_have_changed(page, cells) -> None:
-    upload(page, cells)
-    page.wait_for_selector("#preview table")
-    run(page, "cells.csv")
+    analyse(page, cells)
     head = page.inner_text("#answer-head")
     for part in ("cells.csv", "80", "3", "tiny", " s"):
         assert part in head
@@ -259,9 +263,7 @@ def test_the_answer_says_what_was_run_and_when_settings_have_changed(page, cells
 
 
 def test_after_a_refused_file_nothing_can_be_run_and_the_reason_is_beside_the_button(page, cells, tmp_path) -> None:
-    upload(page, cells)
-    page.wait_for_selector("#preview table")
-    run(page, "cells.csv")
+    analyse(page, cells)
     bad = tmp_path / "bad.csv"
     bad.write_bytes(b"\x00\x01")
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
@@ -276,9 +278,7 @@ def test_after_a_refused_file_nothing_can_be_run_and_the_reason_is_beside_the_bu
 
 
 def test_loading_the_page_again_brings_the_last_state_back(page, cells) -> None:
-    upload(page, cells)
-    page.wait_for_selector("#preview table")
-    run(page, "cells.csv")
+    analyse(page, cells)
     page.fill("#top", "6")
     page.wait_for_function("window.presageGraph.edges().length === 6")
     page.locator("#edge-table tr[data-i]").first.click()
@@ -296,9 +296,7 @@ def test_loading_the_page_again_brings_the_last_state_back(page, cells) -> None:
 
 def test_the_first_click_counts_after_the_page_has_moved(page, cells) -> None:
     """The graph library remembers its place on the screen; a page that grows above it must not mislead it."""
-    upload(page, cells)
-    page.wait_for_selector("#preview table")
-    run(page, "cells.csv")
+    analyse(page, cells)
     page.fill("#top", "6")
     page.wait_for_function("window.presageGraph.edges().length === 6")
     page.wait_for_timeout(500)
@@ -488,9 +486,7 @@ def test_dark_colours_by_preference_and_by_button(browser, address) -> None:
 
 
 def test_everything_can_be_reached_with_the_keyboard(page, cells) -> None:
-    upload(page, cells)
-    page.wait_for_selector("#preview table")
-    run(page, "cells.csv")
+    analyse(page, cells)
     page.fill("#top", "6")
     page.wait_for_function("document.querySelectorAll('#edge-table tbody tr').length === 6")
     page.focus("#graph-place")
@@ -610,9 +606,7 @@ def test_soft_interventions_can_be_chosen_where_there_are_targets(page, cells) -
 
 
 def test_the_panel_states_the_total_effect(page, cells) -> None:
-    upload(page, cells)
-    page.wait_for_selector("#preview table")
-    run(page, "cells.csv")
+    analyse(page, cells)
     page.fill("#top", "6")
     page.locator("#edge-table tr[data-i]").first.click()
     page.wait_for_function("document.querySelector('#total-effect').innerText.includes('Total effect')")

@@ -1,4 +1,4 @@
-"""Other algorithms behind one interface, each in a process and, where needed, an environment of its own."""
+"""Other algorithms behind one interface, each in a separate process and, where needed, a separate environment."""
 
 from presage.baselines.api import Baseline, Estimate, Problem
 from presage.baselines.registry import BASELINES, get_baseline

@@ -1,4 +1,4 @@
-"""What a baseline is: `fit(Dataset) -> Estimate`, described by a manifest.
+"""The interface of baselines: `fit(Dataset) -> Estimate`, and the manifest of each method.
 
 This module and the adapters are also imported in the separate environments of other methods. They may rely on NumPy
 only.
@@ -68,7 +68,7 @@ def _pairs(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """A dataset as an algorithm sees it.
+    """A dataset, prepared for an algorithm.
 
     x: [n, d] float64, standardized as for the network; raw: [n, d] as measured; mask: [n, d] bool, where a variable
     was intervened on; missing: [n, d] bool, cells that were not measured; column_kinds: [d] of
@@ -156,7 +156,7 @@ class Baseline:
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     selection: Selection | None = None
     isolated: bool = True
-    """Whether the benchmark gives it a process of its own and a time limit; our own networks need neither."""
+    """Whether the benchmark runs it in a separate process with a time limit; our own networks need neither."""
     point_estimate: bool = True
     specialised: bool = False
     """Whether it is made for discrete or mixed columns or hidden causes: not part of the paper's experiments."""
@@ -182,7 +182,10 @@ class Baseline:
         """Run the method in this process and environment."""
         if not self.interventions and data.interventions.any():
             data = replace(data, interventions=None)  # type: ignore[arg-type]  # None means nowhere
-        answer = self.function()(Problem.of(data, seed), **self.settings(settings))
+        settings, function = self.settings(settings), self.function()
+        if data.d == 1:  # many packages fail on a single variable
+            return Estimate(matrix=np.zeros((1, 1)), kind="graph")
+        answer = function(Problem.of(data, seed), **settings)
         if answer.matrix.shape != (data.d, data.d):
             raise InternalError(f"{self.name} answered with shape {answer.matrix.shape} for {data.d} variables")
         return answer

@@ -110,7 +110,7 @@ def _python(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def install(name: str, *, quiet: bool = False) -> Path:
+def install(name: str) -> Path:
     """Build an environment from its pins; the marker is written last, so that an incomplete one is never used."""
     folder, environment = _folder(name), ENVIRONMENTS[name]
     if (python := environment_python(name)) is not None:
@@ -121,9 +121,7 @@ def install(name: str, *, quiet: bool = False) -> Path:
     python = _python(folder)
     for options in environment.pip_arguments():
         command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *options]
-        done = subprocess.run(command, capture_output=quiet, text=True, check=False)
-        if done.returncode:
-            reason = (done.stderr or "").strip().splitlines()[-1:] or ["see the output above"]
-            raise PresageError(f"the environment {name!r} could not be built: {reason[0]}")
+        if subprocess.run(command, check=False).returncode:
+            raise PresageError(f"the environment {name!r} could not be built: see the output above")
     (folder / "presage-pins").write_text(environment.digest)
     return python

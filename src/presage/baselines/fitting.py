@@ -18,7 +18,7 @@ __all__ = ["fit_and_time"]
 def fit_and_time(
     baseline: Baseline, data: Dataset, settings: Mapping[str, Any], *, seed: int, bootstrap: int
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Facts about the run (JSON data) and its arrays: matrices and, if the method finds hidden causes, confounded.
+    """Metadata of the run (JSON data) and its arrays: matrices and, if the method finds hidden causes, confounded.
 
     Both are [k, d, d]: one estimate per resample, or one without bootstrap.
     """

@@ -1,4 +1,4 @@
-"""The one place where other packages' conventions become ours: `matrix[i, j]` means i -> j.
+"""Conversion of other packages' conventions to ours: `matrix[i, j]` means i -> j. No other module converts them.
 
 cpdag: i - j undirected is written as both entries 1.
 """
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-def from_endpoints(marks: np.ndarray, note: str = "") -> Estimate:
+def from_endpoints(marks: np.ndarray) -> Estimate:
     """causal-learn: marks[i, j] is the mark at i of the edge between i and j: -1 a tail, 1 an arrowhead, 0 no edge.
 
     i -> j has a tail at i and a head at j. An edge with two heads is a conflict of PC, with two tails it is
@@ -28,11 +28,11 @@ def from_endpoints(marks: np.ndarray, note: str = "") -> Estimate:
     """
     edge = (marks != 0) & (marks.T != 0)
     directed = (marks == -1) & (marks.T == 1)
-    loose = edge & (marks == marks.T)
-    return Estimate(matrix=directed | loose, kind="cpdag", note=note)
+    undirected = edge & (marks == marks.T)
+    return Estimate(matrix=directed | undirected, kind="cpdag")
 
 
-def from_pag(marks: np.ndarray, note: str = "") -> Estimate:
+def from_pag(marks: np.ndarray) -> Estimate:
     """causal-learn, FCI: as above, and 2 is a circle, an undetermined mark.
 
     i -> j and i o-> j become the edge i -> j, i o-o j an undirected one, and i <-> j none: it is a hidden common cause.
@@ -42,12 +42,12 @@ def from_pag(marks: np.ndarray, note: str = "") -> Estimate:
     edge = (marks != 0) & (marks.T != 0)
     confounded = np.where(edge & ~tail & ~tail.T, np.where(head & head.T, 1.0, 0.5), 0.0)
     into_j = edge & ~head & ~tail.T  # no arrowhead at i, no tail at j
-    return Estimate(matrix=into_j | (edge & tail & tail.T), kind="cpdag", confounded=confounded, note=note)
+    return Estimate(matrix=into_j | (edge & tail & tail.T), kind="cpdag", confounded=confounded)
 
 
-def cpdag_row_to_column(matrix: np.ndarray, note: str = "") -> Estimate:
+def cpdag_row_to_column(matrix: np.ndarray) -> Estimate:
     """gies and our own permutation searches: row causes column already, both entries set where undirected."""
-    return Estimate(matrix=np.asarray(matrix) != 0, kind="cpdag", note=note)
+    return Estimate(matrix=np.asarray(matrix) != 0, kind="cpdag")
 
 
 def graph_row_to_column(
@@ -57,10 +57,10 @@ def graph_row_to_column(
     return Estimate(matrix=np.abs(np.asarray(weights)) > threshold, kind="graph", score=score, note=note)
 
 
-def weights_child_by_parent(weights: np.ndarray, threshold: float = 0.0, note: str = "") -> Estimate:
+def weights_child_by_parent(weights: np.ndarray, threshold: float = 0.0) -> Estimate:
     """lingam: weights[child, parent], transposed; a matrix that is not acyclic keeps its strongest edges."""
     size = np.abs(np.asarray(weights)).T
-    return Estimate(matrix=project_to_dag(size, threshold), kind="graph", note=note)
+    return Estimate(matrix=project_to_dag(size, threshold), kind="graph")
 
 
 def probabilities(samples: np.ndarray, *, score: float | None = None, note: str = "") -> Estimate:

@@ -193,7 +193,7 @@ _ALL = (
             "dimensions": None,
             "holdout": False,
         },
-        # Read with the domain: effective_size is tried for the linear domains, parameter_length for the others.
+        # effective_size is tuned for the linear domains, parameter_length for the others.
         grid={
             "latent_length": (3.0, 10.0, 30.0),
             "effective_size": (0.1, 1.0),

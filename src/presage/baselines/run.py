@@ -1,4 +1,4 @@
-"""Run a method in a process of its own, with limits on time and memory; every failure becomes a recorded outcome."""
+"""Run a method in a separate process, with limits on time and memory; every failure becomes a recorded outcome."""
 
 from __future__ import annotations
 

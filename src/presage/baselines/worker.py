@@ -1,7 +1,7 @@
 """Child side of a run, started as a script by the Python of the method's environment.
 
 It loads Presage from its own folder without putting that folder on the path: in an installed Presage the folder also
-holds the packages of our own environment, which must not be visible to methods with environments of their own.
+holds the packages of our own environment, which must not be visible to methods with separate environments.
 """
 
 from __future__ import annotations

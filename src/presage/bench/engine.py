@@ -1,4 +1,4 @@
-"""Running tasks: several at a time in processes of this machine, or on a Ray cluster. Done work is never repeated."""
+"""Running tasks: several at a time in processes of this machine, or on a Ray cluster. Finished runs are cached."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENGINES = ("processes", "ray")
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """limits: of each run. jobs: runs at a time. retry: repeat runs that crashed."""
+    """limits: of each run. jobs: parallel runs. retry: repeat runs that crashed."""
 
     limits: ProcessLimits = field(default_factory=lambda: ProcessLimits(seconds=3600.0))
     jobs: int = 1
@@ -52,7 +52,7 @@ class Record:
 
 
 def _execute(task: Task, options: RunOptions) -> Outcome:
-    """Draw the instance, then run the method on it: in a process of its own unless it is ours."""
+    """Draw the instance, then run the method on it: in a separate process unless it is ours."""
     data = instance(task)
     baseline, settings = get_baseline(task.method), dict(task.settings)
     if not baseline.isolated:
@@ -120,7 +120,7 @@ def run_tasks(tasks: Sequence[Task], store: Store, options: RunOptions) -> Itera
 
 
 def _in_processes(tasks: dict[str, Task], options: RunOptions) -> Iterator[tuple[str, Outcome]]:
-    """Threads only wait: each method has a process of its own anyway."""
+    """Threads only wait: each method runs in a separate process anyway."""
     pool = ThreadPoolExecutor(options.jobs)
     waiting: dict[Future[Outcome], str] = {}
     queue = iter(tasks.items())

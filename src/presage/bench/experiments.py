@@ -70,6 +70,11 @@ class Experiment:
     paper: str = ""
 
 
+def _interventional(column: str, domain: str, d: int = 30, n: int = 1000) -> Setting:
+    """Datasets of which half of the rows are interventional."""
+    return Setting(column=column, domain=domain, section="interventional", d=d, n=n, n_interventional=n // 2)
+
+
 def _benchmark(suffix: str, d: int) -> tuple[Setting, ...]:
     return tuple(
         Setting(
@@ -155,18 +160,7 @@ _DECLARED = (
         name="radar",
         title="Performance under increasing distribution shift (d = 30, n = 1000)",
         kind="radar",
-        settings=tuple(
-            Setting(
-                column=family,
-                domain=family + shift,
-                section="interventional",
-                d=30,
-                n=1000,
-                n_interventional=500,
-            )
-            for family in FAMILIES
-            for shift in _SHIFTS
-        ),
+        settings=tuple(_interventional(family, family + shift) for family in FAMILIES for shift in _SHIFTS),
         metrics=("shd", "sid", "f1", "auroc", "auprc", "acyclic"),
         methods=("presage",),
         instances=15,
@@ -176,14 +170,7 @@ _DECLARED = (
         title="In-distribution AUPRC against the number of rows and variables",
         kind="scaling",
         settings=tuple(
-            Setting(
-                column=family,
-                domain=family,
-                section="interventional",
-                d=d,
-                n=n,
-                n_interventional=n // 2,
-            )
+            _interventional(family, family, d, n)
             for family in FAMILIES
             for d in (10, 20, 30, 50, 80, 100)
             for n in (10, 30, 100, 300, 1000)
@@ -218,17 +205,7 @@ _DECLARED = (
         name="ablation",
         title="Ablations of the network on interventional rff data (d = 30 variables)",
         kind="table",
-        settings=tuple(
-            Setting(
-                column=domain,
-                domain=domain,
-                section="interventional",
-                d=30,
-                n=1000,
-                n_interventional=500,
-            )
-            for domain in ("rff", "rff-ood")
-        ),
+        settings=tuple(_interventional(domain, domain) for domain in ("rff", "rff-ood")),
         metrics=("sid", "auprc"),
         methods=("presage:rff",),
         instances=100,

@@ -8,7 +8,6 @@ missing [n, d] of 0/1, names [d], kind ("real" or "counts"), levels [d] (number 
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.errors import DataError
 from presage.metrics import auprc, auprc_trapezoid, auroc, calibration_curve, evaluate
-from presage.types import Dataset
+from presage.types import Dataset, read_npz
 
 __all__ = ["GoldStandard", "base_rate", "evaluate_known", "find_gold_standards", "load_gold_standard"]
 
@@ -45,7 +44,7 @@ def find_gold_standards(folder: Path) -> list[Path]:
 
 def load_gold_standard(path: Path, root: Path | None = None) -> GoldStandard:
     """Read one file. Its group: the entry "group", else its subfolder of `root`, else its name up to the first "_"."""
-    arrays = _read(path)
+    arrays = read_npz(path)
     try:
         data = _dataset(arrays)
         assert data.graph is not None
@@ -56,15 +55,6 @@ def load_gold_standard(path: Path, root: Path | None = None) -> GoldStandard:
     if not group and root is not None and path.parent != root:
         group = path.parent.relative_to(root).as_posix()
     return GoldStandard(name=path.stem, group=group or path.stem.partition("_")[0], data=data, known=known)
-
-
-def _read(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
-        reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"{str(path)!r} cannot be read as npz: {reason}") from error
 
 
 def _dataset(arrays: dict[str, np.ndarray]) -> Dataset:

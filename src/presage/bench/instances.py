@@ -36,7 +36,7 @@ def instance_key(task: Task) -> str:
 
 
 def known_pairs(task: Task) -> np.ndarray | None:
-    """Ordered pairs [d, d] on which a dataset with a graph of its own is scored; None for simulated data: all."""
+    """Ordered pairs [d, d] on which a dataset with its own graph is scored; None for simulated data: all."""
     return load_gold_standard(Path(task.setting.path)).known if task.setting.path else None
 
 

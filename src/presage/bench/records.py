@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from presage.bench.experiments import EXPERIMENTS, Experiment
 from presage.bench.folder import recorded_folder
-from presage.errors import DataError
+from presage.errors import DataError, reason
 from presage.files import atomic_write
 
 if TYPE_CHECKING:
@@ -72,8 +72,9 @@ def read_record(folder: Path) -> RunRecord:
         results = _read_csv(folder / "results.csv")
         extras = {part: _read_csv(path) for part in _EXTRAS if (path := folder / f"{part}.csv").is_file()}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{str(folder)!r} holds no results of a benchmark (results.csv, run.json): {reason}") from error
+        raise DataError(
+            f"{str(folder)!r} holds no results of a benchmark (results.csv, run.json): {reason(error)}"
+        ) from error
     if kind == "folder":
         experiment = recorded_folder(name, str(about["title"]))
     elif name in EXPERIMENTS:

@@ -28,7 +28,7 @@ PICTURES = "pictures"
 
 
 def write_results(records: Path, target: Path) -> Path:
-    """Write the tables of every recorded experiment into one file, and their pictures into a folder beside it."""
+    """Write the tables of every recorded experiment into one file, and their pictures into a folder next to it."""
     found = _read(records)
     if not found:
         raise ConfigError(
@@ -59,7 +59,7 @@ def _read(records: Path) -> list[RunRecord]:
 
 
 def _picture(figure: Figure | None, title: str, name: str, target: Path) -> list[str]:
-    """Write a picture beside the file; only png, the format of pages."""
+    """Write a picture next to the file; only png, the format of pages."""
     if figure is None:
         return []
     with atomic_write(target.parent / PICTURES / f"{name}.png") as file:

@@ -32,7 +32,7 @@ class Store:
         return self.folder / "results" / key[:2] / f"{key}.npz"
 
     def load(self, key: str) -> tuple[Outcome, dict[str, Any]] | None:
-        """A stored outcome and what was written beside it; None if there is none or its file is damaged."""
+        """A stored outcome and what was stored with it; None if there is none or its file is damaged."""
         path = self._path(key)
         if not path.is_file():
             return None
@@ -46,7 +46,7 @@ class Store:
         return outcome, meta
 
     def save(self, key: str, task: Task, outcome: Outcome, **provenance: Any) -> None:
-        """Keep an outcome."""
+        """Store an outcome."""
         meta = {
             "task": describe(task),
             "status": outcome.status,

@@ -152,10 +152,10 @@ def answered(mine: pd.DataFrame) -> str:
 
 
 def best_rows(part: pd.DataFrame, metric: str) -> set[str]:
-    """Labels to print in bold: the best mean and those a Welch t-test cannot tell from it.
+    """Labels to print in bold: the best mean and those that do not differ significantly from it.
 
-    Only methods with at least `MIN_INSTANCES` values are compared, and trivial methods never are. A single method is
-    compared with nobody, so it is not marked either.
+    Only methods with at least `MIN_INSTANCES` values are compared, and trivial methods never are. The
+    test is Welch's t-test at 95%. A single method is not marked.
     """
     if metric in NEUTRAL:
         return set()
@@ -217,8 +217,8 @@ def markdown(table: Table) -> str:
     avici = " In rows of Presage the paper's number is AVICI's." if table.against_paper else ""
     lines.append(
         f"Mean (standard error) over instances{', ours / the paper' + chr(39) + 's' if table.against_paper else ''}. "
-        f"Bold: the best of the methods with at least {MIN_INSTANCES} instances in its block, and those a Welch t-test "
-        f"at 95% cannot tell from it; trivial methods are not compared.{avici} "
+        f"Bold: the best of the methods with at least {MIN_INSTANCES} instances in its block, and those that do "
+        f"not differ significantly from it (Welch t-test, 95%); trivial methods are not compared.{avici} "
         "Runs without an answer are left out of the means; `runs` counts the others."
     )
     if any(row.title.endswith("*") for block in table.blocks for row in block.rows):

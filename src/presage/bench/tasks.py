@@ -1,4 +1,4 @@
-"""What is to be run: one method on one instance, with a key that changes whenever the result could."""
+"""Tasks: one method on one instance, with a key that changes whenever the result could change."""
 
 from __future__ import annotations
 

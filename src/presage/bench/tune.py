@@ -32,7 +32,7 @@ INSTANCES = 5
 
 
 def candidates(method: str, column: str) -> Iterator[dict[str, Any]]:
-    """All combinations of the grid; DiBS tries the parameter of the likelihood it uses."""
+    """All combinations of the grid; DiBS has one parameter for each of its two likelihoods."""
     baseline = get_baseline(method)
     grid = dict(baseline.grid)
     if method == "dibs":

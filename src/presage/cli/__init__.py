@@ -1,4 +1,4 @@
-"""The command line: `presage COMMAND`. Each command is a module of this folder with `register(app)`."""
+"""The command line: `presage COMMAND`. A command is a module of this folder with a function of its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import presage
-from presage.errors import PresageError
+from presage.errors import PresageError, reason
 
 __all__ = ["COMMANDS", "app", "main", "run"]
 
@@ -52,7 +52,11 @@ def _build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name in COMMANDS:
-        importlib.import_module(f"presage.cli.{name}").register(app)
+        command = getattr(importlib.import_module(f"presage.cli.{name}"), name)
+        if isinstance(command, typer.Typer):  # a group of commands
+            app.add_typer(command, name=name)
+        else:
+            app.command()(command)
     return app
 
 
@@ -66,9 +70,10 @@ def run(arguments: Sequence[str]) -> int:
     """
     command = typer.main.get_command(app)
     try:
-        code = command.main(list(arguments) or ["--help"], prog_name="presage", standalone_mode=False)
+        given = list(arguments) or ["--help"]
+        code = command.main(given, prog_name="presage", standalone_mode=False, obj=given)  # for reports
         if sys.stdout is not None:
-            sys.stdout.flush()  # a full disk behind the output shows itself here
+            sys.stdout.flush()  # raises if the disk of the output is full
     except PresageError as error:
         return _fail(str(error))
     except MemoryError:
@@ -94,7 +99,7 @@ def _output_error(error: OSError) -> int | None:
         return None
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 1 if broken else _fail(f"cannot write the output: {(error.strerror or str(error)).lower()}")
+    return 1 if broken else _fail(f"cannot write the output: {reason(error)}")
 
 
 def _fail(message: str) -> int:

@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["baselines"]
+
+baselines = typer.Typer(help="Other algorithms: list them and install their environments.", no_args_is_help=True)
 
 
+@baselines.command("list")
 def list_baselines(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
     """List the methods, the environment of each, and whether it is installed.
 
@@ -45,6 +48,7 @@ def list_baselines(as_json: Annotated[bool, typer.Option("--json", help="Print a
         print(f"{row['name']:<14} {row['runs in']:<16} {state:<14} {row['reference']}")
 
 
+@baselines.command("install")
 def install(
     name: Annotated[str, typer.Argument(help="A method, an environment, or `all`.")],
 ) -> None:
@@ -67,11 +71,3 @@ def install(
             print(f"{name} runs in Presage's own environment; {hint}")
         else:
             print(f"{environment} is ready: {build(environment)}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    group = typer.Typer(help="Other algorithms: list them and install their environments.", no_args_is_help=True)
-    group.command("list")(list_baselines)
-    group.command("install")(install)
-    app.add_typer(group, name="baselines")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from presage.bench.engine import Record
     from presage.bench.run import Progress, Run
 
-__all__ = ["register"]
+__all__ = ["bench"]
 
 
 def bench(
@@ -31,13 +31,13 @@ def bench(
     methods: Annotated[str, typer.Option(help="Names separated by commas, or all. presage:NAME is a network.")] = "all",
     instances: Annotated[int | None, typer.Option(help="Number of instances; the paper's if not given.")] = None,
     own_instances: Annotated[
-        int | None, typer.Option(help="Instances for our networks, if others than for the rest.")
+        int | None, typer.Option(help="Number of instances for our networks, if different.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of results and of the cache that makes runs resumable.")] = Path(
         "results"
     ),
     engine: Annotated[str, typer.Option(help="processes (this machine) or ray (a cluster).")] = "processes",
-    jobs: Annotated[int, typer.Option(help="Runs at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of parallel runs.")] = 1,
     time_limit: Annotated[
         float, typer.Option(help="Seconds a run may take before it is recorded as a time-out.")
     ] = 3600,
@@ -56,17 +56,17 @@ def bench(
     tuned: Annotated[
         Path | None, typer.Option(help="Settings from `presage bench tune` (default: OUT/tuned.json).")
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Run again what crashed before.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat runs that crashed.")] = False,
     records: Annotated[
         Path | None,
         typer.Option(help="Folder of recorded results: a run is merged into it, `results` reads it (records/bench)."),
     ] = None,
-    to: Annotated[Path, typer.Option(help="Where `presage bench results` writes.")] = Path("benchmarks/RESULTS.md"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    to: Annotated[Path, typer.Option(help="File that `presage bench results` writes.")] = Path("benchmarks/RESULTS.md"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Run an experiment of the paper, or any methods on your own datasets with known graphs.
 
-    Everything done is kept under OUT/cache, so the same command continues after any interruption. Test instances are
+    Finished runs are cached under OUT/cache, so the same command continues after any interruption. Test instances are
     numbers 0, 1, ... of a stream that training never touches. Results are csv files, tables and pictures.
 
     Examples: presage bench list
@@ -207,8 +207,3 @@ def _progress(title: str) -> Iterator[Progress]:
             bar.update(line, completed=done, total=total, description=what)
 
         yield show
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(bench)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["card"]
 
 
 def card(
@@ -22,8 +22,3 @@ def card(
 
     found = load_model(model).card
     print(json.dumps(found.to_json()) if as_json else str(found), end="\n" if as_json else "")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(card)

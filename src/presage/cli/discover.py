@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from presage.inference.knowledge import Knowledge
     from presage.inference.result import Result
 
-__all__ = ["register"]
+__all__ = ["discover"]
 
 
 def discover(
@@ -129,7 +129,7 @@ def discover(
             device=device,
             **options,
         )
-    result.data["command"] = _command(context)
+    result.data["command"] = shlex.join(["presage", *context.obj])
     if out is not None:
         with _working("writing the report"):
             result.save(out)
@@ -184,33 +184,15 @@ def _print_columns(inputs: Inputs, as_json: bool) -> None:
         print(f"{name:<{width}}  {role:<12}  {why}")
 
 
-def _command(context: typer.Context) -> str:
-    """The command as it was typed, for the report."""
-    words = ["presage", "discover"]
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        value = context.params.get(parameter.name or "")
-        if source is None or source.name != "COMMANDLINE" or value is None:
-            continue
-        given = value if isinstance(value, (list, tuple)) else [value]
-        if parameter.param_type_name == "argument":
-            words += map(str, given)
-        elif isinstance(value, bool):
-            words.append(parameter.opts[-1] if value else parameter.secondary_opts[-1])
-        else:
-            words += [word for item in given for word in (parameter.opts[-1], str(item))]
-    return shlex.join(words)
-
-
 def _read_known(path: Path) -> Knowledge:
-    from presage.errors import ConfigError
+    from presage.errors import ConfigError, reason
     from presage.files import parse_json
     from presage.inference.knowledge import Knowledge
 
     try:
         return Knowledge.from_json(parse_json(path.read_bytes()))
     except OSError as error:
-        raise ConfigError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from error
+        raise ConfigError(f"cannot read {str(path)!r}: {reason(error)}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{str(path)!r} is not JSON text") from error
     except ValueError as error:
@@ -252,8 +234,3 @@ def _working(what: str) -> Iterator[None]:
     ) as progress:
         progress.add_task(what, total=None)
         yield
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(discover)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["domains"]
 
 
 def domains(
@@ -32,8 +32,3 @@ def domains(
         width = max(map(len, domains()))
         for known in domains():
             print(f"{known:<{width}}  {summary(known)}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(domains)

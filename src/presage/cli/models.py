@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["models"]
 
 
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -26,8 +26,3 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         width = max(len(name) for name in frame["name"])
         for row in frame.itertuples(index=False):
             print(f"{row.name:<{width}}  {row.kind:<6}  {row.network}  {row.megabytes:g} MB  {row.about}".rstrip())
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(models)

@@ -9,11 +9,13 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["release"]
 
 
 def release(
-    run: Annotated[str, typer.Argument(help="A run folder (the run may still be going), or a model to evaluate anew.")],
+    run: Annotated[
+        str, typer.Argument(help="A run folder (the run need not have ended), or a model to evaluate again.")
+    ],
     name: Annotated[str, typer.Argument(help="The name of the model.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for NAME.safetensors and records/NAME.")] = Path("."),
     domains: Annotated[
@@ -81,8 +83,3 @@ def _numbers(text: str) -> list[int]:
         return [int(item) for item in _listed(text)]
     except ValueError as error:
         raise ConfigError(f"--variables takes whole numbers, for example 30,100, not {text!r}") from error
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(release)

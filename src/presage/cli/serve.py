@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["serve"]
 
 
 def serve(
@@ -34,8 +34,3 @@ def serve(
     from presage.web.app import serve as run
 
     run(host=host, port=port, extra_models=tuple(model or ()), limit=limit << 20, open_browser=open_browser)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(serve)

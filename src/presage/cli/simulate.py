@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from presage.domain.domain import Domain
     from presage.types import Batch
 
-__all__ = ["register"]
+__all__ = ["simulate"]
 
 CHUNK = 16  # datasets per step of the progress bar
 
@@ -72,8 +72,3 @@ def _sample(domain: Domain, *, d: int, n: int, n_interventional: int, seed: int,
         for start in starts
     ]
     return Batch.concatenate(parts)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(simulate)

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from presage.training.config import TrainConfig
 
-__all__ = ["register"]
+__all__ = ["train"]
 
 
 def train(
@@ -86,7 +86,7 @@ def train(
         return
     trainer = Trainer(built, out, resume=resume)
     result: dict[str, Any] = {}
-    with _ProgressBar(trainer.distributed.leads) as bar:
+    with _ProgressBar(trainer.distributed.is_main) as bar:
 
         def report(event: dict[str, Any]) -> None:
             if event["event"] == "warning":
@@ -97,7 +97,7 @@ def train(
 
         trainer.report = report
         path = trainer.run()
-    if not trainer.distributed.leads:
+    if not trainer.distributed.is_main:
         return
     _draw_curve(out)
     if trainer.stopping:
@@ -156,9 +156,9 @@ def _model_file(name: str) -> str:
 
 
 class _ProgressBar:
-    """A live line with loss, learning rate, remaining time and validation; silent unless stderr is a terminal."""
+    """One line with loss, learning rate, remaining time and validation; silent unless stderr is a terminal."""
 
-    def __init__(self, leads: bool) -> None:
+    def __init__(self, is_main: bool) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -170,7 +170,7 @@ class _ProgressBar:
             TimeRemainingColumn(),
             TextColumn("{task.fields[text]}"),
             console=console,
-            disable=not (leads and console.is_terminal),
+            disable=not (is_main and console.is_terminal),
         )
         self.task = self.progress.add_task("training", total=1.0, text="")
         self.scores = ""
@@ -207,8 +207,3 @@ def _draw_curve(folder: Path) -> None:
         return
     with atomic_write(folder / "learning_curve.png") as file:
         file.write(figure_bytes(figure))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(train)

@@ -65,7 +65,7 @@ class RingBuffer:
     """Datasets of one d in ring arrays, with the counters that define the window of datasets to draw from.
 
     inserted: all datasets with a smaller index have entered the window, which holds the last `capacity` of them and
-    none before `base`. owed: new datasets that are due, a fraction or what late producers did not deliver.
+    none before `base`. owed: new datasets that are due: a fraction, or datasets that producers delivered late.
     requested, arrived: all datasets with a smaller index were given to producers, were delivered.
     """
 

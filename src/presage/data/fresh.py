@@ -27,10 +27,9 @@ class FreshBatches:
         *,
         batch_sizes: Mapping[int, int],
         seed: int,
-        stream: Stream = Stream.TRAIN,
     ) -> None:
         self.domain, self.rows, self.batch_sizes = domain, rows, dict(batch_sizes)
-        self.seed, self.stream = check_seed(seed), stream
+        self.seed = check_seed(seed)
 
     def draw(self, d: int, step: int, shard: int = 0, shards: int = 1) -> TrainBatch:
         """The batch of a training step, or the part of one data-parallel process."""
@@ -43,7 +42,7 @@ class FreshBatches:
         return encode_batch(drawn, self.domain)
 
     def _generator(self, *address: int) -> np.random.Generator:
-        return generator(self.seed, self.stream, BATCH_TAG, *address)
+        return generator(self.seed, Stream.TRAIN, BATCH_TAG, *address)
 
     def state(self) -> dict[str, Any]:
         """Empty: a batch is a function of its step."""

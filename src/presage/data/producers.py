@@ -62,7 +62,7 @@ class StoredDataset(NamedTuple):
 
 
 Message = int | str | tuple[DatasetKey, StoredDataset] | None
-"""From a worker: its process number when it is ready, a dataset, the text of an error, or None for its death."""
+"""From a worker: its process id when it is ready, a dataset, the text of an error, or None for its death."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class DatasetSampler:
 
 @dataclass(eq=False)
 class Worker:
-    """A worker of a pool: the handle of its backend, the datasets given to it, its process number once ready."""
+    """A worker of a pool: the handle of its backend, the datasets given to it, its process id once ready."""
 
     handle: Any
     keys: list[DatasetKey] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Backend(ABC):
 
     @abstractmethod
     def spawn(self) -> Any:
-        """Start a worker and return its handle; the worker reports its process number when it is ready."""
+        """Start a worker and return its handle; the worker reports its process id when it is ready."""
 
     @abstractmethod
     def submit(self, worker: Worker, key: DatasetKey) -> bool:
@@ -129,7 +129,7 @@ class Backend(ABC):
 
     @abstractmethod
     def stop(self, worker: Worker) -> None:
-        """Stop a worker, dead or alive, and free its resources."""
+        """Stop a worker, even if it has died, and free its resources."""
 
     def close(self) -> None:  # noqa: B027 - most backends have nothing to close
         """Free what all workers share."""
@@ -167,7 +167,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process numbers of the workers that are ready."""
+        """Process ids of the workers that are ready."""
         return [worker.pid for worker in list(self._workers) if worker.pid is not None]
 
     @property

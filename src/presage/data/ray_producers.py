@@ -46,7 +46,7 @@ class RayBackend(Backend):
         return True
 
     def poll(self, workers: Sequence[Worker], timeout: float) -> list[tuple[Worker, Message]]:
-        """Results of finished calls. An actor may wait long for a free core, so it is first asked for its number."""
+        """Results of finished calls. An actor may wait for a free core, so it is first asked for its process id."""
         asked = {worker for worker, key in self._pending.values() if key is None}
         for worker in workers:
             if worker.pid is None and worker not in asked:

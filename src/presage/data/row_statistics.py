@@ -239,7 +239,7 @@ class RowStatistics:
         self.x = self.views[0] if winsorized else self.given
         self.chunk_slices = [slice(start, start + rows) for start in range(0, x.shape[1], rows)]
         # Rows in which i was intervened on and j observed, and rows in which both were observed: [B, d, d].
-        everywhere = torch.ones_like(x[:, :1, :1]).expand_as(x)  # no memory of its own
+        everywhere = torch.ones_like(x[:, :1, :1]).expand_as(x)  # takes no memory
         self.n_intervened = self._products(self.u, everywhere if self.observed is None else self.observed)
         self.any_intervened = bool(u.any())
         self.counts = (

@@ -61,14 +61,18 @@ class RowsConfig(Config):
 
     def draw(self, rng: np.random.Generator, d: int = 1) -> tuple[int, int, float]:
         """Rows, interventional rows among them and share of missing cells of one batch with d variables."""
-        # Each batch uses the same number of random numbers, whatever they decide.
-        size, touched, share, holey, missing = rng.random(5)
+        # Each batch uses the same number of random numbers.
+        size, interventional, share, incomplete, missing = rng.random(5)
         low, high = self.n[0], self.largest(d)
         n = min(high, math.floor(low * ((high + 1) / low) ** size))
-        some = touched < self.interventional_probability
+        some = interventional < self.interventional_probability
         wanted = round(n * _between(self.interventional_share, share))
         n_interventional = min(n, max(1, wanted)) if some else 0
-        return n, n_interventional, _between(self.missing_share, missing) if holey < self.missing_probability else 0.0
+        return (
+            n,
+            n_interventional,
+            _between(self.missing_share, missing) if incomplete < self.missing_probability else 0.0,
+        )
 
 
 @register

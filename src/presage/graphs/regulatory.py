@@ -99,17 +99,14 @@ def load_network(name: str) -> RegulatoryNetwork:
 
 
 def _component_sizes(starts: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    sizes = np.zeros(len(starts) - 1, dtype=np.int64)
-    for seed in range(len(sizes)):
-        if sizes[seed] == 0:
-            members, queue = {seed}, [seed]
-            while queue:
-                v = queue.pop()
-                fresh = set(neighbours[starts[v] : starts[v + 1]].tolist()) - members
-                members |= fresh
-                queue.extend(fresh)
-            sizes[list(members)] = len(members)
-    return sizes
+    """Size of the connected component of each gene of a skeleton in compressed sparse row format."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    genes = len(starts) - 1
+    skeleton = csr_array((np.ones(len(neighbours)), neighbours, starts), shape=(genes, genes))
+    _, label = connected_components(skeleton, directed=False)
+    return np.asarray(np.bincount(label)[label])
 
 
 def modularity(network: RegulatoryNetwork, chosen: np.ndarray) -> float:

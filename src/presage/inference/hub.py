@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from presage.errors import ConfigError, ModelFileError, require_extra
+from presage.errors import ConfigError, ModelFileError, reason, require_extra
 from presage.inference.device import find_device
 from presage.inference.model import Model
 
@@ -52,8 +52,7 @@ def _find_model(name: str | os.PathLike[str] | Model) -> Model:
         if path.is_dir():
             return _load_folder(path)
     except OSError as error:  # a name that is too long, a folder without permission
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"there is no model {text[:100]!r}: {reason}") from error
+        raise ConfigError(f"there is no model {text[:100]!r}: {reason(error)}") from error
     known = ", ".join(_bundled_names()) or "none is bundled"
     raise ConfigError(f"there is no model {text!r}; it is neither a file, a folder nor a bundled model ({known})")
 
@@ -89,8 +88,7 @@ def _download(address: str) -> Path:
     try:
         return Path(hub.hf_hub_download(repo_id="/".join(parts[:2]), filename=file))
     except Exception as error:  # the hub raises errors of several packages
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelFileError(f"{address!r} could not be downloaded: {reason}") from error
+        raise ModelFileError(f"{address!r} could not be downloaded: {reason(error)}") from error
 
 
 def load_avici_checkpoint(folder: str | os.PathLike[str], counts: bool = False) -> Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,8 @@ import numpy as np
 
 from presage.config import Config, register
 from presage.errors import ConfigError
-from presage.graphs.ops import is_acyclic
+from presage.graphs.ops import descendants, is_acyclic
+from presage.inference.inputs.names import did_you_mean
 
 __all__ = ["Knowledge"]
 
@@ -72,8 +72,7 @@ class Knowledge(Config):
 
         def index(name: str) -> int:
             if name not in position:
-                close = difflib.get_close_matches(name, names, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
+                hint = did_you_mean(name, names)
                 raise ConfigError(f"the background knowledge names {name!r}, which is not a variable of the data{hint}")
             return position[name]
 
@@ -90,7 +89,7 @@ class Knowledge(Config):
         if acyclic and required.any():
             if not is_acyclic(required):
                 raise ConfigError("the required edges form a cycle, but this model predicts acyclic graphs")
-            forbidden |= _reachable(required).T
+            forbidden |= descendants(required).T
         return required, forbidden
 
     def apply(self, probabilities: np.ndarray, names: Sequence[str], acyclic: bool = True) -> np.ndarray:
@@ -102,15 +101,6 @@ class Knowledge(Config):
         required, forbidden = self.masks(names, acyclic)
         known: np.ndarray = np.where(required, 1.0, np.where(forbidden, 0.0, probabilities))
         return known
-
-
-def _reachable(graph: np.ndarray) -> np.ndarray:
-    """[d, d] bool: whether a path of at least one edge leads from row to column."""
-    import networkx as nx
-
-    closure = nx.transitive_closure(nx.from_numpy_array(graph, create_using=nx.DiGraph))
-    reachable: np.ndarray = nx.to_numpy_array(closure, nodelist=range(len(graph))) > 0
-    return reachable
 
 
 def _sequence(value: Any, what: str) -> Sequence[Any]:

@@ -1,8 +1,7 @@
-"""`Result`: what a model found in a table, with graphs, samples, exports and reports. Row causes column, everywhere."""
+"""`Result`: the estimates of a model for a table, with graphs, samples, exports and reports. Row causes column."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Sequence
@@ -14,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import presage
-from presage.errors import ConfigError
+from presage.errors import ConfigError, reason
 from presage.files import atomic_write, parse_json
 from presage.graphs.acyclic import best_acyclic, log_odds
 from presage.graphs.cpdag import cpdag
+from presage.graphs.dot import dot, plain_dot
 from presage.graphs.graphml import graphml
 from presage.graphs.ops import is_acyclic
 from presage.inference.experiments import experiment_frame
+from presage.inference.inputs.names import did_you_mean
 from presage.inference.knowledge import Knowledge
 from presage.inference.moments import Moments
 from presage.inference.total_effects import TotalEffect, Units, effect_frame, total_effect
@@ -134,9 +135,7 @@ class Result:
         if not isinstance(name, str):  # arrays would be compared cell by cell
             raise ConfigError(f"the name of a variable must be a string, not {type(name).__name__}")
         if name not in self.names:
-            close = difflib.get_close_matches(name, self.names, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ConfigError(f"there is no variable {name!r}{hint}")
+            raise ConfigError(f"there is no variable {name!r}{did_you_mean(name, self.names)}")
         return self.names.index(name)
 
     @property
@@ -339,24 +338,16 @@ class Result:
 
     def to_dot(self, threshold: float = 0.5, acyclic: bool = True) -> str:
         """The graph (see `graph`) in Graphviz's DOT language; hidden common causes are dashed double arrows."""
-        lines = ["digraph presage {"] + [f"  {_quoted(name)};" for name in self.names]
-        for i, j in np.argwhere(self.adjacency(threshold, acyclic)):
-            value = f"{self.matrix[i, j]:.4g}"
-            lines.append(
-                f'  {_quoted(self.names[i])} -> {_quoted(self.names[j])} [probability={value}, label="{value}"];'
-            )
-        for first, second, probability in self.confounded_pairs(threshold):
-            style = f"dir=both, style=dashed, constraint=false, probability={probability:.4g}"
-            lines.append(f"  {_quoted(first)} -> {_quoted(second)} [{style}];")
-        return "\n".join([*lines, "}"]) + "\n"
+        return dot(self.names, self.adjacency(threshold, acyclic), self.matrix, self.confounded_pairs(threshold))
+
+    def to_graphml(self, threshold: float = 0.5, acyclic: bool = True) -> str:
+        """The graph (see `graph`) as GraphML text."""
+        numbers = {"probability": self.matrix, "effect": self._effects()["effect"]}
+        return graphml(self.names, self.adjacency(threshold, acyclic), numbers, {"model": self.model})
 
     def to_dowhy(self, threshold: float = 0.5) -> str:
         """The most probable acyclic graph as DOT text for DoWhy's `CausalModel(graph=...)`."""
-        nodes = "".join(f"{_quoted(name)};" for name in self.names)
-        edges = "".join(
-            f"{_quoted(self.names[i])} -> {_quoted(self.names[j])};" for i, j in np.argwhere(self.adjacency(threshold))
-        )
-        return f"digraph {{{nodes}{edges}}}"
+        return plain_dot(self.names, self.adjacency(threshold))
 
     def to_pgmpy(self, threshold: float = 0.5) -> list[tuple[str, str]]:
         """The edges of the most probable acyclic graph, as pgmpy's Bayesian networks take them."""
@@ -419,7 +410,7 @@ class Result:
                 moments=None if content["moments"] is None else Moments.from_json(content["moments"]),
             )
         except OSError as error:
-            raise ConfigError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from error
+            raise ConfigError(f"cannot read {str(file)!r}: {reason(error)}") from error
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ConfigError(f"{str(file)!r} is not a saved result ({type(error).__name__}: {error})") from error
 
@@ -444,14 +435,12 @@ class Result:
         out = Path(folder)
         if out.exists() and not out.is_dir():
             raise ConfigError(f"cannot write to {str(out)!r}: it is a file, not a folder")
-        graph = self.adjacency(acyclic=self.acyclic_model)
-        numbers = {"probability": self.matrix, "effect": self._effects()["effect"]}
         picture = figure_bytes(self.plot())
         frames = {"probabilities.csv": self.probabilities, "confounded.csv": self.confounded}
         texts = {
             **{name: escape_formulas(frame).to_csv() for name, frame in frames.items() if frame is not None},
             "edges.csv": escape_formulas(self.edges()).to_csv(index=False),
-            "graph.graphml": graphml(self.names, graph, numbers, {"model": self.model}),
+            "graph.graphml": self.to_graphml(acyclic=self.acyclic_model),
             "graph.dot": self.to_dot(acyclic=self.acyclic_model),
             "report.html": report_html(self, picture=picture),
             "result.json": json.dumps(self.to_json(), indent=1),
@@ -503,8 +492,3 @@ def check_threshold(threshold: float) -> float:
 def _check_count(k: int, what: str) -> None:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0:
         raise ConfigError(f"{what} must be a whole number of at least 0, not {k!r}")
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -1,4 +1,4 @@
-"""Stability: how much edge probabilities change when the rows are drawn again."""
+"""Stability: how much edge probabilities change when the rows are resampled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Total effects: what setting one variable does to another, averaged over sampled acyclic graphs.
 
 In a linear model with graph G, the effect of setting a on b is the coefficient of a in the regression of b on a and the
-parents of a in G (Pearl, 2009, section 3.3), and 0 if b is no descendant of a. Covariances suffice for that regression,
-so a result stores the second moments of its table and not the table.
+parents of a in G (Pearl, 2009, section 3.3), and 0 if b is not a descendant of a. Covariances suffice for that
+regression, so a result stores the second moments of its table and not the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RIDGE = 1e-9
 class TotalEffect:
     """The effect of setting one variable on another, over all directed paths.
 
-    effect: mean over sampled acyclic graphs, 0 in graphs where the cause is no ancestor. low, high: bounds of the
+    effect: mean over sampled acyclic graphs, 0 in graphs where the cause is not an ancestor. low, high: bounds of the
     interval of probability `level`, which covers the choice of the graph and the sampling error of the regression.
     probability: share of the graphs in which the cause is an ancestor of the effect. confounded: probability of a
     hidden common cause of the two, which would bias the effect; None if the model does not estimate it.

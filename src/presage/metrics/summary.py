@@ -113,7 +113,7 @@ def welch_p_value(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarr
 def highlight(
     samples: Mapping[str, Sequence[float] | np.ndarray], *, higher_is_better: bool, level: float = 0.95
 ) -> set[str]:
-    """Names to print in bold: the best mean, and all that a Welch t-test does not separate from it at this level.
+    """Names to print in bold: the best mean, and all that do not differ significantly from it (Welch t-test).
 
     >>> sorted(highlight({"a": [1.0, 2.0, 3.0], "b": [2.0, 2.5, 2.8], "c": [90.0, 91.0, 92.0]}, higher_is_better=False))
     ['a', 'b']

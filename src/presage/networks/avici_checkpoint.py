@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from presage.errors import ConfigError, ModelFileError
+from presage.errors import ConfigError, ModelFileError, reason
 from presage.files import parse_json
 from presage.networks.axial import AxialConfig, AxialNetwork
 from presage.networks.restricted_pickle import Record, read_pickle
@@ -75,7 +75,7 @@ def _read_content(file: Path) -> bytes:
             raise ModelFileError(f"{file.name} is larger than any public checkpoint (2 GiB); refused")
         return file.read_bytes()
     except OSError as error:
-        raise ModelFileError(f"{file.name} cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise ModelFileError(f"{file.name} cannot be read: {reason(error)}") from error
 
 
 def _read_settings(path: Path) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def _config(source: _Source, settings: dict[str, Any]) -> AxialConfig:
         if settings.get(key, found) != found:
             raise ModelFileError(f"kwargs.json says {key} = {settings[key]!r}, but the parameters say {found}")
     if settings.get("ln_axis", -1) != -1:
-        raise ModelFileError("kwargs.json asks for layer norms over an axis other than the last; not supported")
+        raise ModelFileError("kwargs.json has layer norms over an axis other than the last; not supported")
     try:
         return AxialConfig(
             layers=blocks // 2,

@@ -45,7 +45,7 @@ class NetConfig(Config):
 
     @property
     def depth(self) -> int:
-        """Number of repeated modules, each with weights of its own; a file cannot declare more than it holds."""
+        """Number of repeated modules, each with its own weights; a file cannot declare more than it holds."""
         return 1
 
     @classmethod
@@ -100,6 +100,14 @@ class Network(nn.Module, ABC):
     @abstractmethod
     def io_layers(self) -> Iterator[nn.Module]:
         """Input and output layers, whose weights optimisers treat separately."""
+
+    def progress_layers(self) -> list[nn.Module]:
+        """Modules that run once in every pass: how many of them have run is the progress of a prediction.
+
+        By default the layer norms. Every block begins with one, and norms are always called as modules, which not all
+        layers are.
+        """
+        return [module for module in self.modules() if isinstance(module, nn.LayerNorm)]
 
     def warm_start(self, other: Network) -> None:
         """Take the weights of a network of the same size, or of one this can grow from without changing predictions."""

@@ -162,10 +162,10 @@ class _Cells:
         cells = None if self.kept is None else self.kept[number]
         if cells is None:
             cells = self.embed(self.statistics.features(self.chunks[number]))
-            missed = self.updates
+            pending = self.updates
         else:
-            missed = self.updates[-1:]
-        for update, mixture in missed:
+            pending = self.updates[-1:]
+        for update, mixture in pending:
             cells = update(cells, mixture)
         if self.kept is not None:
             self.kept[number] = cells
@@ -341,7 +341,7 @@ class PairNetwork(Network):
 
 
 def _assume_continuous(state: dict[str, Tensor]) -> None:
-    """Remove the inputs that describe kinds of columns; the weight of "continuous", always 1, joins the bias."""
+    """Remove the inputs that describe kinds of columns; the input "continuous", always 1, is added to the bias."""
     kinds = len(ColumnKind)
     for layer, width, constant in (
         ("cell_in.0", cell_features(0, True) - cell_features(0), [ColumnKind.CONTINUOUS - kinds]),

@@ -100,13 +100,13 @@ class TriangleBlock(nn.Module):
         # Channels first: all triangle products are then matrix products without copies.
         parts = 1 if torch.is_grad_enabled() or normed.numel() <= AT_ONCE else TRIANGLES
         twos = (two for sides in self._sides(flat, parts) for two in sides.chunk(TRIANGLES // parts))
-        met = torch.cat([_meet(kind, two.view(2, -1, d, d)) for kind, two in enumerate(twos)])
-        met = met.view(self.out.in_features, -1)  # [t, B d d]
+        products = torch.cat([_triangle_product(kind, two.view(2, -1, d, d)) for kind, two in enumerate(twos)])
+        products = products.view(self.out.in_features, -1)  # [t, B d d]
         # The norm over channels is one number per pair, so it can be applied after the projection.
-        length = torch.rsqrt(met.var(0, correction=0) + 1e-5 * d)
+        length = torch.rsqrt(products.var(0, correction=0) + 1e-5 * d)
         gate = in_pieces(lambda part: torch.sigmoid(self.gate(part)), normed).view(-1, k)
         weight = self.out.weight - self.out.weight.mean(1, keepdim=True)  # subtracts the mean over channels
-        update = (met.t() @ weight.t()) * length[:, None]
+        update = (products.t() @ weight.t()) * length[:, None]
         update += self.out.bias
         return (update * gate).view(normed.shape)
 
@@ -115,11 +115,11 @@ class TriangleBlock(nn.Module):
         layers = [
             tensor.chunk(parts) for layer in (self.value, self.open) for tensor in (layer.weight, layer.bias[:, None])
         ]
-        for value, shift, opened, tilt in zip(*layers, strict=True):
-            yield torch.addmm(shift, value, flat) * torch.sigmoid(torch.addmm(tilt, opened, flat))
+        for weight, bias, gate_weight, gate_bias in zip(*layers, strict=True):
+            yield torch.addmm(bias, weight, flat) * torch.sigmoid(torch.addmm(gate_bias, gate_weight, flat))
 
 
-def _meet(kind: int, sides: Tensor) -> Tensor:
+def _triangle_product(kind: int, sides: Tensor) -> Tensor:
     """Sums over m of left times right [2, c B, d, d]: chain i -> m -> j, fork i <- m -> j, collider i -> m <- j and
     reverse chain i <- m <- j."""
     left, right = sides.unbind(0)

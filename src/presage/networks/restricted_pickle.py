@@ -32,6 +32,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _LITERALS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 _LITERALS |= {"BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
+_EMPTY: dict[str, type] = {"EMPTY_TUPLE": tuple, "EMPTY_LIST": list, "EMPTY_DICT": dict}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _MARK = object()
 _MAX_STEPS = 1_000_000  # a full-size training state takes some 40 000
 
@@ -104,6 +106,10 @@ class _Machine:
                 self.stack.append(argument)
             elif name in _CONSTANTS:
                 self.stack.append(_CONSTANTS[name])
+            elif name in _EMPTY:
+                self.stack.append(_EMPTY[name]())
+            elif name in _TUPLES:
+                self.stack.append(tuple([self._pop() for _ in range(_TUPLES[name])][::-1]))
             elif name in ("PROTO", "FRAME"):
                 continue
             elif (step := getattr(self, f"_do_{name.lower()}", None)) is not None:
@@ -132,26 +138,8 @@ class _Machine:
 
     # Containers
 
-    def _do_empty_tuple(self, _: Any) -> None:
-        self.stack.append(())
-
-    def _do_empty_list(self, _: Any) -> None:
-        self.stack.append([])
-
-    def _do_empty_dict(self, _: Any) -> None:
-        self.stack.append({})
-
     def _do_tuple(self, _: Any) -> None:
         self.stack.append(tuple(self._since_mark()))
-
-    def _do_tuple1(self, _: Any) -> None:
-        self._pack(1)
-
-    def _do_tuple2(self, _: Any) -> None:
-        self._pack(2)
-
-    def _do_tuple3(self, _: Any) -> None:
-        self._pack(3)
 
     def _do_append(self, _: Any) -> None:
         item = self._pop()
@@ -204,10 +192,6 @@ class _Machine:
         self._top()
         return self.stack.pop()
 
-    def _pack(self, count: int) -> None:
-        items = [self._pop() for _ in range(count)]
-        self.stack.append(tuple(reversed(items)))
-
     def _since_mark(self) -> list[Any]:
         items: list[Any] = []
         while self.stack and self.stack[-1] is not _MARK:
@@ -238,7 +222,7 @@ def _checked_name(module: Any, attribute: Any) -> _Name:
     # A dotted attribute could access anything reachable from an allowed class.
     inert = module.split(".")[0] in _INERT_PACKAGES and _IDENTIFIER.fullmatch(attribute)
     if not (allowed or inert):
-        raise ModelFileError(f"the pickle asks for {str(name)[:100]!r}, which does not belong in a checkpoint; refused")
+        raise ModelFileError(f"the pickle names {str(name)[:100]!r}, which does not belong in a checkpoint; refused")
     return name
 
 
@@ -294,7 +278,7 @@ def _array(dtype: Any, shape: Any, data: Any, fortran: Any) -> np.ndarray:
     if not isinstance(dtype, _DType) or type(data) is not bytes or type(fortran) is not bool:
         raise ModelFileError("the pickle holds an array that is not made of plain numbers; refused")
     if type(shape) is not tuple or len(shape) > 8 or not all(type(size) is int and size >= 0 for size in shape):
-        raise ModelFileError("the pickle holds an array whose shape makes no sense")
+        raise ModelFileError("the pickle holds an array whose shape is invalid")
     kind = dtype.dtype()
     if math.prod(shape) * kind.itemsize != len(data):
         raise ModelFileError(f"the pickle holds {len(data)} bytes for an array of shape {shape}; damaged or hostile")

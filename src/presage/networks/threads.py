@@ -1,6 +1,6 @@
 """Threads for independent parts of a computation, one core each.
 
-The operations of one chunk of rows are too small to gain from threads inside them; whole chunks gain fully.
+The operations on one chunk of rows are too small for multithreading; processing whole chunks in parallel is faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOCK = threading.Lock()
 def map_in_threads(function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
     """`function` of each item in order, on as many threads as torch uses.
 
-    Everything runs in the calling thread if gradients are needed or if another thread is already in here.
+    Everything runs in the calling thread if gradients are needed or if another thread already uses it.
     """
     threads = torch.get_num_threads()
     if threads == 1 or len(items) == 1 or torch.is_grad_enabled() or not _LOCK.acquire(blocking=False):

@@ -11,46 +11,29 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from presage.errors import ConfigError, ModelFileError
+from presage.errors import ConfigError, ModelFileError, reason
 from presage.files import atomic_write
 from presage.networks.model_header import FORMAT, VERSION, header_json, read_header
 from presage.networks.network import NetConfig, Network, build_network
 
 __all__ = ["load_model_file", "save_model"]
 
-_DTYPES = {"float32": torch.float32, "float16": torch.float16}
-_READABLE = {*_DTYPES.values(), torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool}
+_READABLE = {torch.float32, torch.float16, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool}
 
 
-def save_model(
-    path: str | os.PathLike[str],
-    network: Network,
-    metadata: Mapping[str, Any],
-    *,
-    dtype: Literal["float32", "float16"] = "float32",
-) -> None:
-    """Write a network and its metadata (JSON data) to one file; the file appears whole or not at all.
-
-    float16 halves the size of the file; weights are rounded to 11 bits and become float32 again when loaded.
-    """
+def save_model(path: str | os.PathLike[str], network: Network, metadata: Mapping[str, Any]) -> None:
+    """Write a network and its metadata (JSON data) to one file; the file appears whole or not at all."""
     from safetensors.torch import save
 
-    if dtype not in _DTYPES:
-        raise ConfigError(f"weights are stored as float32 or float16, not {dtype!r}")
-    tensors = {
-        name: (tensor.detach().cpu().to(_DTYPES[dtype]) if tensor.is_floating_point() else tensor.detach().cpu())
-        .contiguous()
-        .clone()
-        for name, tensor in network.state_dict().items()
-    }
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-            raise ModelFileError(f"the tensor {name!r} is not finite as {dtype}; nothing was written")
+            raise ModelFileError(f"the tensor {name!r} is not finite; nothing was written")
     header = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -81,7 +64,7 @@ def load_model_file(path: str | os.PathLike[str]) -> tuple[Network, dict[str, An
         _check_tensors(path, tensors, wanted)
         network = build_network(config)
     except (ConfigError, TypeError, OverflowError, RuntimeError) as error:  # torch raises the last three for sizes
-        raise ModelFileError(f"{path}: its network cannot be built here: {_first_line(error)}") from error
+        raise ModelFileError(f"{path}: its network cannot be built here: {reason(error)[:300]}") from error
     network.load_state_dict(tensors)  # copies into float32 parameters, whatever the stored precision
     network.eval()
     return network, header_json(path, header, "metadata")
@@ -94,10 +77,6 @@ def _check_depth(path: Path, config: NetConfig, tensors: int) -> None:
             f"{path}: its configuration declares {config.depth:.3g} repeated layers, but the file holds only "
             f"{tensors} tensors; damaged or hostile"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 
 def _check_tensors(path: Path, stored: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:

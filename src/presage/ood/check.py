@@ -31,17 +31,17 @@ VERSION = 3
 _TAG = 10_000_019
 """Address of the check's datasets in the training stream, unused by training."""
 _START, _CAP = 1.0, 4.0
-"""Deviations from the middle of a range count twice beyond the first number of quarter ranges, up to the second."""
+"""Deviations from the median, in quarters of the usual range, are an additional feature between these two limits."""
 _INSIDE = 3.0
 _RIDGE = 300.0
 _USUAL = 3.0
-"""Weight of a dataset of the training domain, which loses nothing, against a shifted one."""
+"""Weight of a dataset of the training domain, whose loss is 0, relative to a shifted one."""
 _ALARM = 0.1
 """Smallest expected loss of AUPRC that is worth a warning."""
 _HARMLESS = 0.05
 """Largest loss of AUPRC of a dataset that should get no warning."""
-_QUIET = 0.97
-"""Share of harmless datasets of the training domain that stay without a warning."""
+_SPECIFICITY = 0.97
+"""Share of harmless datasets of the training domain that get no warning."""
 
 Predict = Callable[[Dataset], np.ndarray]
 
@@ -167,7 +167,7 @@ def _alarm(
         if before - auprc(np.asarray(data.graph), probabilities) < _HARMLESS:
             summary = summarize(data, rows[1]).with_prediction(probabilities)
             scores.append(_compare({**reference, "alarm": 1.0}, summary).score)
-    return max(_ALARM, float(np.quantile(scores, _QUIET))) if scores else _ALARM
+    return max(_ALARM, float(np.quantile(scores, _SPECIFICITY))) if scores else _ALARM
 
 
 def measure_shifts(

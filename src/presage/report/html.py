@@ -15,7 +15,7 @@ from presage.inference.knowledge import Knowledge
 from presage.ood.summaries import LABELS
 from presage.report.plots import figure_bytes, graph_figure, heat_map_figure, reliability_figure, scatter_figure
 from presage.report.suggestions import suggested_experiments
-from presage.report.text import sentence
+from presage.report.text import knowledge_facts, sentence
 
 if TYPE_CHECKING:
     import jinja2
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from presage.inference.result import Result
     from presage.types import Dataset
 
-__all__ = ["knowledge_lines", "markdown_html", "notebook_html", "report_html"]
+__all__ = ["markdown_html", "notebook_html", "report_html"]
 
 TEMPLATES = Path(__file__).parents[1] / "assets" / "templates"
 
@@ -32,7 +32,7 @@ _SHOWN = 40
 """Edges listed in the report; the others are in edges.csv."""
 _SCATTERED = 6
 _MANY = 40
-"""With more variables than this, heat map and graph are pictures of their own."""
+"""With more variables than this, heat map and graph are separate pictures."""
 
 
 _SAMPLED = 30
@@ -52,7 +52,7 @@ def report_html(
 
     dataset: the data for scatter plots; the excerpt of the result by default. title: the name of the file by default.
     code: Python code that gives the same result; the command is shown if there is none.
-    picture: `result.plot(threshold)` as png, if drawn already.
+    picture: `result.plot(threshold)` as png, if it is drawn already.
     """
     above, acyclic = result.adjacency(threshold, acyclic=False), result.adjacency(threshold)
     many = len(result.names) > _MANY
@@ -76,7 +76,7 @@ def report_html(
         "exact": result.is_exact(threshold),
         "ood": result.ood,
         "labels": LABELS,
-        "known": knowledge_lines(result.known),
+        "known": _knowledge_lines(result.known),
         "calibration": _calibration(result),
         "card": None if result.card is None else markdown_html(str(result.card)),
     }
@@ -159,14 +159,10 @@ def _facts(result: Result, threshold: float) -> list[tuple[str, str]]:
     return facts
 
 
-def knowledge_lines(known: Knowledge | None) -> list[str]:
+def _knowledge_lines(known: Knowledge | None) -> list[str]:
     """One line for each piece of background knowledge."""
-    if not known:
-        return []
-    lines = [f"{cause} → {effect} exists" for cause, effect in known.required]
-    lines += [f"{cause} → {effect} does not exist" for cause, effect in known.forbidden]
-    lines += [f"{name} has no causes" for name in known.roots]
-    if known.tiers:
+    lines = [text for text, _ in knowledge_facts(known)]
+    if known and known.tiers:
         lines.append("order of tiers: " + " before ".join("{" + ", ".join(tier) + "}" for tier in known.tiers))
     return lines
 

@@ -20,6 +20,7 @@ from presage.errors import ConfigError, DataError
 from presage.graphs.layout import layered_positions
 from presage.graphs.ops import topological_order
 from presage.graphs.routing import edge_routes
+from presage.metrics.calibration import calibration_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -318,10 +319,9 @@ def calibration_figure(probabilities: np.ndarray, truth: np.ndarray, bins: int =
     if p.shape != t.shape or p.ndim not in (2, 3) or p.shape[-1] != p.shape[-2]:
         raise DataError(f"probabilities and truth must be tables [d, d] or stacks of one shape: {p.shape}, {t.shape}")
     pairs = np.broadcast_to(~np.eye(p.shape[-1], dtype=bool), p.shape)
-    values, true = p[pairs], t[pairs] != 0
-    place = np.minimum((values * bins).astype(int), bins - 1)
-    full = [place == b for b in range(bins) if (place == b).any()]
-    return reliability_figure([(values[at].mean(), true[at].mean(), int(at.sum())) for at in full])
+    curve = calibration_curve(t[pairs], p[pairs], bins=bins)
+    full = np.flatnonzero(curve.count)
+    return reliability_figure([(curve.predicted[b], curve.empirical[b], int(curve.count[b])) for b in full])
 
 
 def reliability_figure(bins: Sequence[tuple[float, float, int]]) -> Figure:
@@ -402,11 +402,11 @@ def _records(source: str | os.PathLike[str] | Sequence[dict[str, Any]]) -> list[
     return [record for record in records if "step" in record]
 
 
-def figure_bytes(figure: Figure, form: str = "png", dpi: int = 130) -> bytes:
-    """Render a figure as the bytes of a png, svg or pdf file."""
+def figure_bytes(figure: Figure, dpi: int = 130) -> bytes:
+    """Render a figure as the bytes of a png file."""
     buffer = io.BytesIO()
     # Two passes, as `savefig` does with a layout: arrows end at boxes whose sizes are known after the first one.
-    figure.savefig(buffer, format=form, dpi=dpi, facecolor="white")
+    figure.savefig(buffer, format="png", dpi=dpi, facecolor="white")
     return buffer.getvalue()
 
 

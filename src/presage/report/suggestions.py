@@ -16,7 +16,7 @@ __all__ = ["suggested_experiments"]
 
 
 def suggested_experiments(result: Result, dataset: Dataset | None, k: int = 3) -> list[tuple[str, str]]:
-    """Up to k variables whose intervention would tell most about the graph, each with a sentence of reason.
+    """Up to k variables on which an intervention would be most informative about the graph, each with the reason.
 
     Variables that were intervened on in the dataset already and environments are left out.
     """

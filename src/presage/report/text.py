@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["escape_formulas", "sentence"]
+    from presage.inference.knowledge import Knowledge
+
+__all__ = ["escape_formulas", "knowledge_facts", "sentence"]
 
 
 def sentence(text: str) -> str:
@@ -19,6 +21,17 @@ def sentence(text: str) -> str:
     text = " ".join(text.split())
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def knowledge_facts(known: Knowledge | None) -> list[tuple[str, dict[str, Any]]]:
+    """Each edge and root of the knowledge as text, with the same fact as data; tiers are left out."""
+    if not known:
+        return []
+    required = [(f"{cause} → {effect} exists", {"required": [cause, effect]}) for cause, effect in known.required]
+    forbidden = [
+        (f"{cause} → {effect} does not exist", {"forbidden": [cause, effect]}) for cause, effect in known.forbidden
+    ]
+    return [*required, *forbidden, *((f"{name} has no causes", {"root": name}) for name in known.roots)]
 
 
 def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 Files are written atomically, so that a run killed at any moment resumes from the newest file. A checksum in its
 header covers state and tensors; a run whose newest file is damaged resumes from the one before. Random streams need no
-state of their own: everything random about step t is addressed by (seed, t).
+stored state: everything random about step t is addressed by (seed, t).
 """
 
 from __future__ import annotations

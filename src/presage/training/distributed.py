@@ -33,7 +33,7 @@ def keep_freed_memory() -> bool:
 
 
 def check_bf16() -> None:
-    """Raise `ConfigError` where bf16 products crash, as on virtual machines that announce AMX without having it."""
+    """Raise `ConfigError` where bf16 products crash, as on virtual machines that report AMX without supporting it."""
     done = subprocess.run([sys.executable, "-c", _BF16_PROBE], capture_output=True, check=False)
     if done.returncode != 0:
         raise ConfigError(
@@ -56,11 +56,11 @@ class Distributed:
             dist.init_process_group("nccl" if cuda else "gloo")
 
     @property
-    def leads(self) -> bool:
-        """Whether this process writes files and reports."""
+    def is_main(self) -> bool:
+        """Whether this process is rank 0, which writes files and reports."""
         return self.rank == 0
 
-    def sum_up(self, network: nn.Module, numbers: tuple[float, float]) -> tuple[float, float]:
+    def all_reduce(self, network: nn.Module, numbers: tuple[float, float]) -> tuple[float, float]:
         """Sum the gradients of a network, and two numbers, over the processes, in one message."""
         if self.size == 1:
             return numbers
@@ -74,20 +74,20 @@ class Distributed:
             at += gradient.numel()
         return float(flat[-2]), float(flat[-1])
 
-    def follow(self, spent: float, stopping: bool) -> tuple[float, bool]:
-        """Budget and signals of the leading process, for all processes: clocks differ, schedules must not."""
+    def broadcast(self, spent: float, stopping: bool) -> tuple[float, bool]:
+        """Budget and signals of rank 0, for all processes: clocks differ, schedules must not."""
         if self.size == 1:
             return spent, stopping
         tensor = torch.tensor([spent, float(stopping)], dtype=torch.float64, device=self.device)
         dist.broadcast(tensor, src=0)
         return float(tensor[0]), bool(tensor[1])
 
-    def wait(self) -> None:
-        """Wait for the other processes: the leader still writes files after the last step."""
+    def barrier(self) -> None:
+        """Wait for the other processes: rank 0 still writes files after the last step."""
         if self.size > 1:
             dist.barrier()
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Close the connection if this object opened it."""
         if self._started:
             dist.destroy_process_group()

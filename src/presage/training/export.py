@@ -1,4 +1,4 @@
-"""From a run to a model: the metadata of its file, and the model of a run that is still going."""
+"""From a run to a model: the metadata of its file, and the model of a run that has not ended."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def model_of_run(folder: Path) -> tuple[Network, dict[str, Any], str | None]:
     """The averaged weights of a run's newest checkpoint, their metadata, and a warning if a newer one is damaged.
 
-    The folder is only read, so the run may go on.
+    The folder is only read, so the run may continue meanwhile.
     """
     saved = load_newest(folder / "checkpoints")
     if saved is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from presage.errors import ConfigError, InputError
+from presage.errors import ConfigError, InputError, reason
 
 __all__ = ["RunLock"]
 
@@ -28,8 +28,8 @@ class RunLock:
         except NotImplementedError:  # a file system without locks
             return
         except OSError as error:
-            reason = "it is not a folder" if folder.is_file() else (error.strerror or str(error)).lower()
-            raise InputError(f"cannot train in {folder}: {reason}") from error
+            why = "it is not a folder" if folder.is_file() else reason(error)
+            raise InputError(f"cannot train in {folder}: {why}") from error
 
     def release(self) -> None:
         """Release the lock. May be called more than once."""

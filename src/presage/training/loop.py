@@ -15,7 +15,7 @@ import torch
 from presage.data.buffer import Buffer, TrainBatch
 from presage.data.fresh import FreshBatches
 from presage.data.row_statistics import Columns
-from presage.errors import ConfigError, ModelFileError
+from presage.errors import ConfigError, ModelFileError, reason
 from presage.files import atomic_write
 from presage.networks.network import Network, build_network
 from presage.networks.weights import load_model_file, save_model
@@ -73,7 +73,7 @@ class Trainer:
             self._init_from(config.init_from)
         self.sums: dict[str, float] = {}
         self.stopping = False
-        self._lock = RunLock(self.folder) if self.distributed.leads else None
+        self._lock = RunLock(self.folder) if self.distributed.is_main else None
         try:
             self._prepare()
         except BaseException:
@@ -100,7 +100,7 @@ class Trainer:
         self._warning = None if saved is None else saved.warning
         if saved is not None:
             self._restore(saved)
-        if self.distributed.leads:
+        if self.distributed.is_main:
             for path in () if saved is None else saved.damaged:  # so that new checkpoints do not collide with them
                 path.replace(path.with_name(f"{path.name}.damaged"))
             with atomic_write(self.folder / "config.json") as file:
@@ -112,9 +112,9 @@ class Trainer:
             self._lock.release()
 
     def close(self) -> None:
-        """Stop the producers, leave the other processes and release the run folder. `run` does this at its end."""
+        """Stop the producers, close the process group and release the run folder. `run` does this at its end."""
         self.buffer.close()
-        self.distributed.leave()
+        self.distributed.close()
         self._unlock()
 
     @property
@@ -143,7 +143,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        if not self.distributed.leads:
+        if not self.distributed.is_main:
             return
         self.progress.tick()
         optim_tensors, optim_numbers = self.updater.state()
@@ -184,9 +184,8 @@ class Trainer:
             self.buffer.restore(saved.state["buffer"])
             self.sums = dict(saved.state["sums"])
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelFileError(
-                f"the checkpoint {saved.path} does not fit the configuration of the run ({reason})"
+                f"the checkpoint {saved.path} does not fit the configuration of the run ({reason(error)})"
             ) from error
 
     # The run
@@ -204,12 +203,12 @@ class Trainer:
         """Train until the budget is used up; returns the model file (or the run folder, if stopped early)."""
         previous = self._catch_signals()
         try:
-            if self._warning is not None and self.distributed.leads:
+            if self._warning is not None and self.distributed.is_main:
                 self.report({"event": "warning", "text": self._warning})
-            validator = Validator(self.config) if self.distributed.leads else None
+            validator = Validator(self.config) if self.distributed.is_main else None
             validated_at = self.progress.seconds
             while True:
-                used, self.stopping = self.distributed.follow(self.budget_used(), self.stopping)
+                used, self.stopping = self.distributed.broadcast(self.budget_used(), self.stopping)
                 if used >= 1.0 or self.stopping:
                     break
                 self.step(used)
@@ -219,14 +218,14 @@ class Trainer:
                     validated_at = self.progress.seconds
             self.save()
             if self.stopping:
-                self.distributed.wait()
+                self.distributed.barrier()
                 return self.folder
             scores = self._validate(validator)
             path = self.folder / "model.safetensors"
-            if self.distributed.leads:
+            if self.distributed.is_main:
                 self.write_model(path, scores)
                 self.report({"event": "done", "path": str(path), **scores})
-            self.distributed.wait()
+            self.distributed.barrier()
             return path
         finally:
             for number, handler in previous.items():
@@ -244,7 +243,9 @@ class Trainer:
         # Start vectors of the power iteration are drawn for the whole batch: the split among processes changes nothing.
         size = config.batch_sizes()[d]
         starts = np.array_split(rng.standard_normal((2, size, d)), self.distributed.size, axis=1)[self.distributed.rank]
-        loss, penalty = self.distributed.sum_up(self.network, self._accumulate(batch, torch.from_numpy(starts), size))
+        loss, penalty = self.distributed.all_reduce(
+            self.network, self._accumulate(batch, torch.from_numpy(starts), size)
+        )
         factor = lr_factor(config.optim, step, budget_used)
         norm = self.updater.step(factor)
         self.averaged.update_parameters(self.network)
@@ -279,9 +280,7 @@ class Trainer:
                 losses = losses + EFFECT_WEIGHT * effect_loss(prediction.effect, prediction.effect_log_scale, truth)
             loss = losses.sum() / size
             if config.acyclicity_penalty:
-                radius = spectral_radius(
-                    torch.sigmoid(logits), starts[:, part], config.dual.power_iterations, start="positive"
-                )
+                radius = spectral_radius(torch.sigmoid(logits), starts[:, part], config.dual.power_iterations)
                 penalty = radius.sum() / size
                 penalty_total += float(penalty.detach())
             total += float(loss.detach())
@@ -299,7 +298,7 @@ class Trainer:
         for name, value in {**values, "count": 1.0}.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
         step = self.progress.step
-        if step % LOG_EVERY == 0 and self.distributed.leads:
+        if step % LOG_EVERY == 0 and self.distributed.is_main:
             count = self.sums["count"]
             means = {name: self.sums[name] / count for name in values}
             rate = self.config.optim.lr * factor
@@ -341,7 +340,7 @@ class Trainer:
 
 
 def _columns(batch: TrainBatch, part: slice, device: torch.device) -> Columns | None:
-    """What the network knows about the columns of a piece of a batch."""
+    """The column inputs of a part of a batch."""
     if batch.columns is None:
         return None
     return Columns(**{name: torch.from_numpy(values[part]).to(device) for name, values in batch.columns.items()})

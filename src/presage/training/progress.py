@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from presage.errors import InputError
+from presage.errors import InputError, reason
 from presage.files import atomic_write
 
 __all__ = ["LOG", "Progress", "append_log", "read_log", "trim_log"]
@@ -20,7 +20,7 @@ LOG = "metrics.jsonl"
 class Progress:
     """Counters of a run; every checkpoint holds all of them.
 
-    `cpu_seconds` is the processor time of the leading process, `core_seconds` that of all processes, assuming that they
+    `cpu_seconds` is the processor time of rank 0, `core_seconds` that of all processes, assuming that they
     take equally long; a resumed run may have another number of them. The pretraining counters belong to the model whose
     weights the run started with, and to its predecessors.
     """
@@ -71,7 +71,7 @@ def append_log(folder: Path, entry: dict[str, Any]) -> None:
         with (folder / LOG).open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
     except OSError as error:
-        raise InputError(f"cannot write {folder / LOG}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"cannot write {folder / LOG}: {reason(error)}") from error
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
@@ -81,7 +81,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise InputError(f"cannot read {folder / LOG}: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"cannot read {folder / LOG}: {reason(error)}") from error
     entries = []
     for line in text.splitlines():
         try:

@@ -82,8 +82,8 @@ def release(
 ) -> dict[str, Any]:
     """Release the averaged weights of a run as the model `name`; returns the record.
 
-    run: a run folder, whose run may still be going, or a model file or the name of a bundled model to be evaluated and
-    released anew. domains: what to evaluate on, in addition to the training domain. variables: numbers of variables of
+    run: a run folder, whose run need not have ended, or a model file or the name of a bundled model to be evaluated and
+    released again. domains: what to evaluate on, in addition to the training domain. variables: numbers of variables of
     the held-out datasets; by default that of the run's validation. datasets: how many in each set.
     """
     if not _NAME.fullmatch(name):
@@ -202,7 +202,7 @@ def _counters(stage: Path) -> dict[str, Any]:
 
 
 def _earlier_stages(folder: Path) -> list[dict[str, Any]]:
-    """The stages of an earlier record of the name: a model file that is released anew has no logs of its own."""
+    """The stages of an earlier record of the name: a model file that is released again has no logs."""
     try:
         found = json.loads((folder / "record.json").read_text(encoding="utf-8"))["stages"]
     except (OSError, ValueError, KeyError, TypeError):

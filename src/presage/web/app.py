@@ -8,7 +8,6 @@ import threading
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from dash import Dash, set_props
 from flask import Response, jsonify, request
@@ -93,7 +92,7 @@ def _show_error(error: Exception) -> None:
 
 
 def _harden(app: Dash) -> None:
-    """Headers that keep other sites out, and a sentence for requests that no page of ours would send."""
+    """Headers that keep other sites out, and a sentence for requests that the page never sends."""
     scripts = " ".join(("'self'", *app.csp_hashes()))
     policy = (
         f"default-src 'self'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -158,7 +157,6 @@ def serve(
     extra_models: Sequence[str] = (),
     limit: int = 50 << 20,
     open_browser: bool = False,
-    say: Any = print,
 ) -> None:
     """Serve the page until interrupted."""
     from werkzeug.serving import make_server
@@ -172,7 +170,7 @@ def serve(
     server = make_server(host, port, app.server, threaded=True, fd=listener.fileno())
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listener.getsockname()[1]}/"
-    say(f"Presage is at {address} (Ctrl-C stops it)")
+    print(f"Presage is at {address} (Ctrl-C stops it)")
     if open_browser:
         threading.Timer(0.5, webbrowser.open, args=(address,)).start()
     try:

@@ -62,7 +62,7 @@ class Context:
             return self._example
 
     def result_given(self, analysis: Analysis, known: Knowledge) -> Result:
-        """The result under background knowledge. The last ones are kept, and with them the graphs they sampled."""
+        """The result under background knowledge. The most recent ones are cached with their sampled graphs."""
         if not known:
             return analysis.result
         key = (id(analysis), json.dumps(known.to_json(), sort_keys=True))

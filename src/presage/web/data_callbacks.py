@@ -36,7 +36,7 @@ __all__ = [
 def store_upload(session: Session, role: str, name: str, content: bytes, context: Context) -> None:
     """Keep an uploaded file as the data or as the intervention mask of a session.
 
-    After a refused file the session has no data: an answer about the file before it would mislead.
+    After a refused file the session has no data, because a result for the earlier file would mislead.
     """
     if role != "mask":
         session.replace_source(None)
@@ -144,7 +144,7 @@ def settings_of(
 
 
 def settings_changed(session: Session | None, *controls: Any) -> bool:
-    """Whether the page shows a result of the user's that other settings gave. controls: see `settings_of`."""
+    """Whether the page shows a result of the user with other settings. controls: see `settings_of`."""
     if session is None or session.analysis is None or session.source is None or not session.has_answer:
         return False
     return session.analysis.settings != settings_of(session, *controls)

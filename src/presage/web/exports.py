@@ -1,9 +1,8 @@
-"""Downloads of the page as text, and background knowledge as lines."""
+"""Downloads of the page as text."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
@@ -11,7 +10,7 @@ from presage.report.text import escape_formulas
 from presage.web.sessions import Analysis
 from presage.web.view import View
 
-__all__ = ["KINDS", "file_content", "knowledge_tags", "python_code"]
+__all__ = ["KINDS", "file_content", "python_code"]
 
 KINDS = ("report.html", "edges.csv", "probabilities.csv", "graph.graphml", "graph.dot", "result.json", "reproduce.py")
 """Names of the files that the page offers."""
@@ -47,25 +46,9 @@ def file_content(kind: str, analysis: Analysis, result: Result, limit: float, ac
     if kind == "probabilities.csv":
         return str(escape_formulas(result.probabilities).to_csv())
     if kind == "graph.graphml":
-        import networkx as nx
-
-        return "\n".join(nx.generate_graphml(result.graph(limit, acyclic)))
+        return result.to_graphml(limit, acyclic)
     if kind == "graph.dot":
         return result.to_dot(limit, acyclic)
     if kind == "result.json":
         return json.dumps(result.to_json(limit), indent=1)
     return code
-
-
-def knowledge_tags(known: Knowledge | None) -> list[tuple[str, dict[str, Any]]]:
-    """Each edge and root of the knowledge as text, with the fact to remove when the user takes it back."""
-    if not known:
-        return []
-    tags: list[tuple[str, dict[str, Any]]] = []
-    for cause, effect in known.required:
-        tags.append((f"{cause} → {effect} exists", {"required": [cause, effect]}))
-    for cause, effect in known.forbidden:
-        tags.append((f"{cause} → {effect} does not exist", {"forbidden": [cause, effect]}))
-    for name in known.roots:
-        tags.append((f"{name} has no causes", {"root": name}))
-    return tags

@@ -28,7 +28,7 @@ class Job:
     def __init__(self, task: dict[str, Any]) -> None:
         self.task: dict[str, Any] | None = task
         self.status: Status = "waiting"
-        self.stage = "waiting for a free place"
+        self.stage = "waiting for other runs"
         self.share = 0.0
         self.result: Result | None = None
         self.pending: Any = None
@@ -75,13 +75,13 @@ class Runner:
 
     def __init__(
         self,
-        places: int = 2,
+        slots: int = 2,
         target: Callable[[Connection], None] = worker.main,
         *,
         warm: bool = False,
         memory_limit: float | None = None,
     ) -> None:
-        """places: jobs at a time. warm: start the first process now, so that the first job need not wait for it.
+        """slots: jobs at a time. warm: start the first process now, so that the first job need not wait for it.
 
         memory_limit: bytes for one job, 80 % of the machine's memory by default.
         """
@@ -91,7 +91,7 @@ class Runner:
         self._limits = ProcessLimits(memory=memory_limit or _MEMORY_SHARE * psutil.virtual_memory().total)
         self._queue: queue.Queue[Job | None] = queue.Queue()
         self._threads = [
-            threading.Thread(target=self._serve, args=(warm and k == 0,), daemon=True) for k in range(places)
+            threading.Thread(target=self._serve, args=(warm and k == 0,), daemon=True) for k in range(slots)
         ]
         for thread in self._threads:
             thread.start()

@@ -9,7 +9,7 @@ from typing import Any
 from dash import dcc, html
 
 import presage
-from presage.web.result_layout import answer
+from presage.web.result_layout import KEPT, answer
 from presage.web.sources import MAX_VARIABLES
 from presage.web.worker import RESAMPLES
 
@@ -205,8 +205,7 @@ def _interventions() -> html.Section:
                 options=[{"value": "soft", "label": "Soft: they shift their target without setting it"}],
                 value=[],
                 className="switches small",
-                persistence=True,
-                persistence_type="session",
+                **KEPT,
             ),
             id="soft-place",
             hidden=True,
@@ -233,8 +232,7 @@ def _model(models: Sequence[Offer]) -> html.Section:
             [{"value": offer.name, "label": offer.label} for offer in models],
             models[0].name if models else None,
             placeholder="no model was found",
-            persistence=True,
-            persistence_type="session",
+            **KEPT,
         ),
         html.Div(id="model-about", className="soft small"),
         html.Div(
@@ -249,8 +247,7 @@ def _model(models: Sequence[Offer]) -> html.Section:
                     ],
                     "look",
                     searchable=False,
-                    persistence=True,
-                    persistence_type="session",
+                    **KEPT,
                 ),
             ],
             className="row",
@@ -260,8 +257,7 @@ def _model(models: Sequence[Offer]) -> html.Section:
             options=[{"value": "on", "label": f"Stability over {RESAMPLES} resamples of the rows (slower)"}],
             value=[],
             className="switches small",
-            persistence=True,
-            persistence_type="session",
+            **KEPT,
         ),
         error_place("card-error"),
     )

@@ -1,4 +1,4 @@
-"""The panel beside the graph: what is known about an edge or a variable."""
+"""The panel next to the graph: what is known about an edge or a variable."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ from dash import html
 from presage.graphs.ops import is_acyclic
 from presage.inference.knowledge import Knowledge
 from presage.inference.result import Result
-from presage.report.text import sentence
-from presage.web.exports import knowledge_tags
+from presage.report.text import knowledge_facts, sentence
 from presage.web.layout import data
 from presage.web.sessions import Analysis
 from presage.web.theme import Theme
@@ -200,7 +199,7 @@ def scores_part(result: Result, analysis: Analysis, limit: float) -> Any:
 def experiments_part(result: Result, found: list[tuple[str, str]]) -> Any:
     """Variables to intervene on next, each with its reason; a click shows the variable."""
     if not found:
-        return html.P("No intervention is left that would tell more about the graph.", className="soft")
+        return html.P("No further intervention would be informative about the graph.", className="soft")
     place = {name: j for j, name in enumerate(result.names)}
     return html.Ol(
         [
@@ -215,7 +214,7 @@ def knowledge_part(known: Knowledge | None) -> list[Any]:
     """Each piece of background knowledge with a button that removes it."""
     tags = [
         html.Span([text, html.Button("×", id={"type": "drop", **_flat(what)}, title="Remove")], className="tag")
-        for text, what in knowledge_tags(known)
+        for text, what in knowledge_facts(known)
     ]
     if known and known.tiers:
         tags.append(

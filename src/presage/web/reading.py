@@ -1,4 +1,4 @@
-"""Read uploads in a process of their own, with limits: a damaged file may crash or hang that, not the page."""
+"""Read uploads in a separate process, with limits: a damaged file may crash or hang that, not the page."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 
 from presage.errors import ConfigError, PresageError
 from presage.inference.knowledge import Knowledge
+from presage.inference.result import Result
 from presage.report.suggestions import suggested_experiments
 from presage.report.text import sentence
 from presage.web.context import Context
@@ -25,6 +26,7 @@ from presage.web.parts import (
     update_knowledge,
     warnings_part,
 )
+from presage.web.sessions import Analysis
 from presage.web.table import edge_rows, edge_table
 from presage.web.theme import stylesheet, theme_of
 from presage.web.view import (
@@ -61,6 +63,12 @@ def _indices(chosen: Any, d: int) -> list[int]:
 
 def _knowledge(known: Any) -> Knowledge:
     return Knowledge.from_json(known if isinstance(known, dict) else {})
+
+
+def _shown(context: Context, key: Any, answer: Any, known: Any) -> tuple[Analysis, Knowledge, Result]:
+    """What a page shows: the run, the background knowledge, and the result under it."""
+    analysis, knowledge = context.analysis(key, answer), _knowledge(known)
+    return analysis, knowledge, context.result_given(analysis, knowledge)
 
 
 def register(app: Dash, context: Context) -> None:
@@ -137,10 +145,9 @@ def register(app: Dash, context: Context) -> None:
     def place_nodes(
         answer: Any, _tidy: Any, key: Any, known: Any, threshold: Any, top: Any, switches: Any
     ) -> tuple[Any, ...]:
-        analysis = context.analysis(key, answer)
-        truth = analysis.dataset.graph is not None
         new = ctx.triggered_id == "answer"
-        result = analysis.result if new else analysis.result.with_knowledge(_knowledge(known))
+        analysis, _, result = _shown(context, key, answer, None if new else known)
+        truth = analysis.dataset.graph is not None
         places = node_positions(result, view_of(threshold, top, switches))
         if not new:
             return (places, *(no_update,) * 7)
@@ -180,14 +187,12 @@ def register(app: Dash, context: Context) -> None:
         if not answer:
             return (no_update, stylesheet(theme), *(no_update,) * 9)
         try:
-            analysis = context.analysis(key, answer)
+            analysis, knowledge, result = _shown(context, key, answer, known)
         except PresageError as error:
             return (no_update, no_update, warnings_part([str(error)]), *((no_update,) * 8))
         if not isinstance(places, list) or len(places) != len(analysis.result.names):
             return (no_update,) * 11
         view = view_of(threshold, top, switches)
-        knowledge = _knowledge(known)
-        result = analysis.result.with_knowledge(knowledge)
         limit = view.limit(result)
         truth = analysis.dataset.graph if "truth" in (switches or ()) else None
         legend = legend_part(
@@ -232,7 +237,7 @@ def register(app: Dash, context: Context) -> None:
     ) -> tuple[Any, ...]:
         if not answer or not places:
             return (no_update,) * 3
-        result = context.analysis(key, answer).result.with_knowledge(_knowledge(known))
+        _, _, result = _shown(context, key, answer, known)
         view = view_of(threshold, top, switches)
         d = len(result.names)
         order = causal_order(result, view) if d > MANY else list(range(d))
@@ -265,7 +270,7 @@ def register(app: Dash, context: Context) -> None:
     ) -> tuple[Any, ...]:  # fmt: skip
         if not answer or not places:
             return no_update, no_update
-        result = context.analysis(key, answer).result.with_knowledge(_knowledge(known))
+        _, _, result = _shown(context, key, answer, known)
         graph = view_of(threshold, top, switches).graph(result)
         within = set(neighbourhood(graph, focus)) if _indices([focus], len(result.names)) else None
         rows = edge_rows(result, graph, search=search or "", sort=sort, within=within)
@@ -299,8 +304,7 @@ def register(app: Dash, context: Context) -> None:
     ) -> tuple[Any, ...]:
         if not answer:
             return (no_update,) * 10
-        analysis, theme, knowledge = context.analysis(key, answer), theme_of(look), _knowledge(known)
-        result = analysis.result.with_knowledge(knowledge)
+        theme, (analysis, knowledge, result) = theme_of(look), _shown(context, key, answer, known)
         picked = _indices(chosen, len(result.names))
         if not picked:
             return "Details", nothing_part(result), True, True, True, no_update, "", "", "", "box details"
@@ -330,11 +334,9 @@ def register(app: Dash, context: Context) -> None:
         # Apart from the other details because it samples graphs, which takes seconds for many variables.
         if not answer:
             return no_update
-        analysis = context.analysis(key, answer)
-        picked = _indices(chosen, len(analysis.result.names))
-        return (
-            total_effect_part(context.result_given(analysis, _knowledge(known)), *picked) if len(picked) == 2 else None
-        )
+        _, _, result = _shown(context, key, answer, known)
+        picked = _indices(chosen, len(result.names))
+        return total_effect_part(result, *picked) if len(picked) == 2 else None
 
     @app.callback(
         Output("experiments", "children"),
@@ -351,8 +353,7 @@ def register(app: Dash, context: Context) -> None:
     def suggest(_clicks: Any, answer: Any, known: Any, key: Any) -> Any:
         if ctx.triggered_id != "suggest" or not answer:
             return None  # suggestions for another result would mislead
-        analysis = context.analysis(key, answer)
-        result = context.result_given(analysis, _knowledge(known))
+        analysis, _, result = _shown(context, key, answer, known)
         return experiments_part(result, suggested_experiments(result, analysis.dataset))
 
     @app.callback(
@@ -375,10 +376,8 @@ def register(app: Dash, context: Context) -> None:
         if not any(clicks or ()) or kind not in KINDS:
             return no_update, no_update
         try:
-            analysis = context.analysis(key, answer)
-            knowledge = _knowledge(known)
+            analysis, knowledge, result = _shown(context, key, answer, known)
             view = view_of(threshold, top, switches)
-            result = analysis.result.with_knowledge(knowledge)
             limit = view.limit(result)
             code = python_code(analysis, knowledge, view, limit)
             content = file_content(kind, analysis, result, limit, view.acyclic, code)

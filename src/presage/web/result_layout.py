@@ -1,4 +1,4 @@
-"""The elements of an answer: what was run, graph, panel beside it, table, heat map, knowledge, scores, downloads."""
+"""The elements of an answer: what was run, graph, panel, table, heat map, knowledge, scores, downloads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from dash import dcc, html
 from presage.web.exports import KINDS
 from presage.web.theme import LIGHT, stylesheet
 
-__all__ = ["HINT", "answer", "aria"]
+__all__ = ["HINT", "KEPT", "answer", "aria"]
 
 HINT = "Click an edge, a variable, a cell of the heat map or a line of the table."
+KEPT: dict[str, Any] = {"persistence": True, "persistence_type": "session"}
+"""Of controls whose value stays when the page is loaded again."""
 _TOOLS: Any = {"displaylogo": False, "displayModeBar": False}
 
 
@@ -79,8 +81,7 @@ def _controls() -> list[Any]:
                     marks={0.01: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 0.99: "1"},
                     updatemode="drag",
                     allow_direct_input=False,
-                    persistence=True,
-                    persistence_type="session",
+                    **KEPT,
                 ),
             ],
             className="grow",
@@ -236,13 +237,13 @@ def _last_row() -> html.Div:
                 [
                     html.Div(
                         [
-                            html.H2("What to measure next"),
+                            html.H2("Next experiments"),
                             html.Button("Suggest experiments", id="suggest", className="quiet"),
                         ],
                         className="row",
                     ),
                     html.P(
-                        "The interventions that would tell most about the graph; those you have made are left out.",
+                        "The most informative interventions; variables that were intervened on already are left out.",
                         className="soft small",
                     ),
                     html.Div(id="experiments"),

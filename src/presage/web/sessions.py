@@ -67,7 +67,7 @@ class Session:
     count: int = 0
 
     def replace_source(self, source: Source | None) -> None:
-        """Use other data, or none; the choices that belonged to the former go."""
+        """Use other data, or none; choices for the former data are dropped."""
         self.source, self.mask, self.roles, self.choice = source, None, {}, None
 
     @property

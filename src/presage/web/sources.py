@@ -77,7 +77,7 @@ class Upload(Source):
     """A user's file, kept in memory; it is on disk only while it is read."""
 
     def __init__(self, name: str, content: bytes, *, reader: Reader | None = None) -> None:
-        """reader: reads the file in a process of its own; None reads it in this one."""
+        """reader: reads the file in a separate process; None reads it in this one."""
         self.name = _file_name(name)
         self.content = content
         self._reader = reader

@@ -27,7 +27,7 @@ def main(pipe: Connection) -> None:
 
     import presage.inference.discovery  # noqa: F401 - before the first task, which need not wait for it
 
-    torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # leave something for the page itself
+    torch.set_num_threads(max(1, torch.get_num_threads() // 2))  # leaves cores for the page
     while True:
         try:
             task = pipe.recv()
@@ -57,15 +57,11 @@ def answer(task: dict[str, Any], report: Report) -> Any:
 
 @contextmanager
 def watched(model: Model, report: Callable[[float], None], passes: int = 1) -> Iterator[None]:
-    """Report the share of the network's layer norms that have run, in steps of at least two percent.
+    """Report the share of the network that has run (`Network.progress_layers`), in steps of at least two percent.
 
     passes: how often the network will run.
-
-    Every block of both networks begins with a norm, and norms are always called as modules, which not all layers are.
     """
-    from torch.nn import LayerNorm
-
-    layers = [module for module in model.network.modules() if isinstance(module, LayerNorm)]
+    layers = model.network.progress_layers()
     waiting = set(map(id, layers))
     last, done = 0.0, 0
 

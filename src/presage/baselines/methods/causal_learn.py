@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from presage.baselines.api import Estimate, Problem
-from presage.baselines.orientation import cpdag_row_to_column, from_endpoints, from_pag, weights_child_by_parent
+from presage.baselines.orientation import from_endpoints, from_pag, weights_child_by_parent
 from presage.errors import require_extra
 
 __all__ = ["boss", "direct_lingam", "fci", "ges", "grasp", "pc"]
@@ -44,11 +44,6 @@ def _seeded(problem: Problem) -> Iterator[None]:
         np.random.set_state(states[1])  # noqa: NPY002
 
 
-def _trivial(problem: Problem) -> Estimate | None:
-    """The only graph over one variable; the package fails there."""
-    return cpdag_row_to_column(np.zeros((1, 1))) if problem.d == 1 else None
-
-
 def _register_hsic() -> None:
     """Register HSIC-gamma with the package, through its interface for custom tests."""
     from presage.baselines.methods.hsic import HsicTests
@@ -70,8 +65,6 @@ def _register_hsic() -> None:
 
 def pc(problem: Problem, *, alpha: float, test: str) -> Estimate:
     """PC with Fisher's z test ("fisherz"), the kernel test ("kci") or HSIC-gamma ("hsic")."""
-    if (answer := _trivial(problem)) is not None:
-        return answer
     search = _package("search.ConstraintBased.PC").pc
     if test == "hsic":
         _register_hsic()
@@ -82,8 +75,6 @@ def pc(problem: Problem, *, alpha: float, test: str) -> Estimate:
 
 def fci(problem: Problem, *, alpha: float, depth: int) -> Estimate:
     """FCI, which allows for hidden common causes: Fisher's z test, or the G test if all columns are discrete."""
-    if (answer := _trivial(problem)) is not None:
-        return answer
     search = _package("search.ConstraintBased.FCI").fci
     discrete = bool(problem.discrete.all())
     values = problem.raw if discrete else problem.regular()
@@ -94,8 +85,6 @@ def fci(problem: Problem, *, alpha: float, depth: int) -> Estimate:
 
 def ges(problem: Problem) -> Estimate:
     """Greedy equivalence search with the Gaussian BIC."""
-    if (answer := _trivial(problem)) is not None:
-        return answer
     search = _package("search.ScoreBased.GES").ges
     with _quiet():
         found = search(problem.regular(), "local_score_BIC_from_cov")
@@ -104,8 +93,6 @@ def ges(problem: Problem) -> Estimate:
 
 def grasp(problem: Problem, *, depth: int) -> Estimate:
     """Greedy relaxations of the sparsest permutation with the Gaussian BIC."""
-    if (answer := _trivial(problem)) is not None:
-        return answer
     search = _package("search.PermutationBased.GRaSP").grasp
     with _seeded(problem):
         found = search(problem.regular(), "local_score_BIC_from_cov", depth=depth, verbose=False)
@@ -114,8 +101,6 @@ def grasp(problem: Problem, *, depth: int) -> Estimate:
 
 def boss(problem: Problem) -> Estimate:
     """Best order score search with the Gaussian BIC."""
-    if (answer := _trivial(problem)) is not None:
-        return answer
     search = _package("search.PermutationBased.BOSS").boss
     with _seeded(problem):
         found = search(problem.regular(), "local_score_BIC_from_cov", verbose=False)
@@ -124,8 +109,6 @@ def boss(problem: Problem) -> Estimate:
 
 def direct_lingam(problem: Problem, *, threshold: float) -> Estimate:
     """LiNGAM by repeated search for an exogenous variable."""
-    if (answer := _trivial(problem)) is not None:
-        return answer
     model = _package("search.FCMBased.lingam").DirectLiNGAM(random_state=problem.seed % 2**32)
     with _seeded(problem):
         model.fit(problem.regular())

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["dag_gnn"]
 
 BATCH = 512
-"""Rows per step: with fewer, the noise of Z blurs the weights."""
+"""Rows per step; with fewer rows the noise of Z makes the weights inaccurate."""
 SPARSITY = 0.02
 MULTIPLIER = 5.0
-"""Per variable. Acyclicity is enforced from the first step; without, weights settle on an equally likely cycle."""
+"""Per variable. Acyclicity is enforced from the first step; otherwise weights converge to an equally likely cycle."""
 
 
 class _Curve:
-    """A function of one number, applied to every entry; the identity at first, so that training starts linear."""
+    """A scalar function, applied elementwise; initialised as the identity, so that training starts linear."""
 
     def __init__(self, hidden: int, rng: torch.Generator) -> None:
         import torch

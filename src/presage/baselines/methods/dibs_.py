@@ -1,4 +1,4 @@
-"""DiBS through the package dibs-lib: graphs sampled from the posterior, hence edge probabilities."""
+"""DiBS through the package dibs-lib: graphs sampled from the posterior, which give edge probabilities."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def dibs(
     """SVGD with the BGe score ("linear") or Gaussian likelihoods with MLP means ("nonlinear"), as in the paper:
     observation noise 1, scale-free graph prior, annealing rates 1.
 
-    Particles have as many dimensions as there are variables unless `dimensions` says otherwise. With two or three
-    variables these are so few that most particles freeze where they started; 16 let them move.
+    Particles have as many dimensions as there are variables unless `dimensions` is given. With two or three variables
+    most particles then stay at their initial values; 16 dimensions avoid this.
 
     With holdout=True it is fitted to 80% of the rows and scored by the mean likelihood of the others.
     """

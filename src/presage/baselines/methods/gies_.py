@@ -19,8 +19,6 @@ __all__ = ["gies"]
 def gies(problem: Problem) -> Estimate:
     """Greedy interventional equivalence search with the Gaussian BIC."""
     require_extra("gies", "baselines", "GIES")
-    if problem.d == 1:
-        return cpdag_row_to_column(np.zeros((1, 1)))
     groups, targets = problem.environments()
     x = problem.regular()
     with warnings.catch_warnings(), redirect_stdout(StringIO()):

@@ -27,13 +27,11 @@ def lingam(problem: Problem, *, threshold: float, pruning: str) -> Estimate:
     """Causal order by independent components, then each variable regressed on those before it.
 
     pruning: "blocks" keeps a weight if its mean over consecutive parts of the rows exceeds its standard deviation, as
-    the authors' implementation does; "lasso" is an adaptive lasso chosen by BIC. Rows in the order of experiments make
-    weights differ between parts, and the former then keeps far fewer.
+    the authors' implementation does; "lasso" is an adaptive lasso chosen by BIC. If rows are ordered by
+    experiment, weights differ between parts and "blocks" keeps far fewer.
     """
     if pruning not in ("blocks", "lasso"):
         raise ConfigError(f"the pruning of LiNGAM is 'blocks' or 'lasso', not {pruning!r}")
-    if problem.d == 1:
-        return graph_row_to_column(np.zeros((1, 1)))
     x = problem.regular()
     order = causal_order(_weights(x, problem.seed))
     if pruning == "blocks":

@@ -84,7 +84,7 @@ def _implied(tests: IndependenceTests, order: np.ndarray) -> np.ndarray:
     return graph
 
 
-def _turned(tests: IndependenceTests, graph: np.ndarray, i: int, j: int) -> np.ndarray:
+def _reversed(tests: IndependenceTests, graph: np.ndarray, i: int, j: int) -> np.ndarray:
     """The graph after reversing the covered edge i -> j; shared parents may become superfluous."""
     shared = np.flatnonzero(graph[:, i]).tolist()
     graph = graph.copy()
@@ -128,17 +128,17 @@ def _descend(tests: IndependenceTests, graph: np.ndarray, depth: int) -> np.ndar
         stack = [(graph, 0)]
         better = None
         while stack and better is None:
-            here, turns = stack.pop()
+            here, reversals = stack.pop()
             for i, j in _covered(tests, here):
-                there = _turned(tests, here, i, j)
+                there = _reversed(tests, here, i, j)
                 if there.tobytes() in seen:
                     continue
                 seen.add(there.tobytes())
                 if _cost(tests, there) < cost:
                     better = there
                     break
-                if turns + 1 < depth and there.sum() <= here.sum():
-                    stack.append((there, turns + 1))
+                if reversals + 1 < depth and there.sum() <= here.sum():
+                    stack.append((there, reversals + 1))
             if len(seen) > 50 * len(graph):  # plateaus grow exponentially; the search is greedy anyway
                 break
         if better is None:
@@ -148,8 +148,6 @@ def _descend(tests: IndependenceTests, graph: np.ndarray, depth: int) -> np.ndar
 
 def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int, starts: int, test: str) -> Estimate:
     """The best of several starts: one by minimum degree, the others random."""
-    if problem.d == 1:
-        return graph_row_to_column(np.zeros((1, 1)))
     tests = IndependenceTests(problem, alpha, alpha_invariance, test)
     best: tuple[tuple[int, int], np.ndarray] | None = None
     for start in range(starts):
@@ -164,20 +162,20 @@ def igsp(problem: Problem, *, alpha: float, alpha_invariance: float, depth: int,
 
 
 def _by_degree(tests: IndependenceTests, d: int) -> np.ndarray:
-    """Minimum-degree elimination order of the moral graph, last variable first: a good first permutation."""
-    everyone = frozenset(range(d))
-    joined = np.array(
+    """Minimum-degree elimination order of the moral graph, last variable first: a good initial permutation."""
+    variables = frozenset(range(d))
+    adjacent = np.array(
         [
-            [i != j and not tests.independent(min(i, j), max(i, j), everyone - {i, j}) for j in range(d)]
+            [i != j and not tests.independent(min(i, j), max(i, j), variables - {i, j}) for j in range(d)]
             for i in range(d)
         ]
     )
     left, order = set(range(d)), []
     while left:
-        last = min(left, key=lambda v: (int(joined[v, list(left)].sum()), v))
-        around = [u for u in left if joined[last, u]]
-        joined[np.ix_(around, around)] = True
-        joined[around, around] = False
+        last = min(left, key=lambda v: (int(adjacent[v, list(left)].sum()), v))
+        neighbours = [u for u in left if adjacent[last, u]]
+        adjacent[np.ix_(neighbours, neighbours)] = True
+        adjacent[neighbours, neighbours] = False
         left.remove(last)
         order.append(last)
     return np.array(order[::-1])

@@ -36,7 +36,9 @@ ROUNDS = 50
 class _Densities:
     """d networks in parallel, each with two hidden layers: causes of j -> mean and log scale of x_j."""
 
-    def __init__(self, d: int, hidden: int, *, free_scale: bool, allowed: np.ndarray, rng: torch.Generator) -> None:
+    def __init__(
+        self, d: int, hidden: int, *, heteroscedastic: bool, allowed: np.ndarray, rng: torch.Generator
+    ) -> None:
         import torch
 
         def weights(fan_in: int, fan_out: int) -> torch.Tensor:
@@ -50,10 +52,10 @@ class _Densities:
         self.layers = [
             (weights(d, hidden), zeros(hidden)),
             (weights(hidden, hidden), zeros(hidden)),
-            (weights(hidden, 2 if free_scale else 1), zeros(2 if free_scale else 1)),
+            (weights(hidden, 2 if heteroscedastic else 1), zeros(2 if heteroscedastic else 1)),
         ]
         self.log_scale = torch.zeros(d, requires_grad=True)
-        self.free_scale = free_scale
+        self.heteroscedastic = heteroscedastic
         self.allowed = torch.from_numpy(allowed)
         # Most edges are on at first, so that the networks learn before the mask does: [cause, effect].
         self.logits = torch.full((d, d), 2.0, requires_grad=True)
@@ -81,7 +83,7 @@ class _Densities:
             if depth < 2:
                 value = torch.nn.functional.leaky_relu(value, 0.25)
         mean = value[..., 0].T  # [rows, d]
-        log_scale = self.log_scale + (value[..., 1].T if self.free_scale else 0.0)
+        log_scale = self.log_scale + (value[..., 1].T if self.heteroscedastic else 0.0)
         log_scale = log_scale.clamp(-4.0, 4.0)
         return -log_scale - 0.5 * ((x - mean) / log_scale.exp()) ** 2 - 0.9189385
 
@@ -133,7 +135,7 @@ def _fit(
     hidden: int,
     sparsity: float,
     steps: int,
-    free_scale: bool,
+    heteroscedastic: bool,
     allowed: np.ndarray,
     holdout: bool,
 ) -> tuple[np.ndarray, float | None]:
@@ -145,7 +147,7 @@ def _fit(
     train, held = problem.split() if holdout else (np.arange(len(problem.x)), np.arange(0))
     x = torch.from_numpy(problem.x).float()
     follows = torch.from_numpy(~problem.mask).float()  # 1 where a variable follows its mechanism
-    net = _Densities(problem.d, hidden, free_scale=free_scale, allowed=allowed, rng=rng)
+    net = _Densities(problem.d, hidden, heteroscedastic=heteroscedastic, allowed=allowed, rng=rng)
     optimizer = torch.optim.Adam(
         [{"params": net.parameters(), "lr": RATE}, {"params": [net.logits], "lr": 3.0 * RATE}], betas=(0.9, 0.99)
     )
@@ -181,7 +183,7 @@ def dcdi(problem: Problem, *, hidden: int, sparsity: float, steps: int, holdout:
         hidden=hidden,
         sparsity=sparsity,
         steps=steps,
-        free_scale=True,
+        heteroscedastic=True,
         allowed=_all_pairs(problem.d),
         holdout=holdout,
     )
@@ -198,7 +200,7 @@ def gran_dag(
         hidden=hidden,
         sparsity=sparsity,
         steps=steps,
-        free_scale=False,
+        heteroscedastic=False,
         allowed=allowed.astype(np.float32),
         holdout=holdout,
     )

@@ -35,8 +35,6 @@ def ges_conditional_gaussian(problem: Problem) -> Estimate:
 
 def _search(problem: Problem, score: Any) -> Estimate:
     """GES over the columns as a data frame, discrete ones as categories."""
-    if problem.d == 1:
-        return cpdag_row_to_column(np.zeros((1, 1)))
     import pandas as pd
     from pgmpy.causal_discovery import GES
 
@@ -52,6 +50,6 @@ def _search(problem: Problem, score: Any) -> Estimate:
         found = GES(scoring_method=score(data), return_type="pdag").fit(data).causal_graph_
     matrix = np.zeros((problem.d, problem.d))
     place = {name: j for j, name in enumerate(names)}
-    for a, b in found.edges:  # an undirected edge stands there in both directions
+    for a, b in found.edges:  # undirected edges are listed in both directions
         matrix[place[a], place[b]] = 1.0
     return cpdag_row_to_column(matrix)

@@ -7,7 +7,7 @@ import numpy as np
 __all__ = ["neighbourhoods", "prune"]
 
 
-def neighbourhoods(x: np.ndarray, threshold: float, *, seed: int, trees: int = 60) -> np.ndarray:
+def neighbourhoods(x: np.ndarray, threshold: float, *, seed: int) -> np.ndarray:
     """Candidate causes [d, d] bool: importance in randomised trees above `threshold` times the mean importance."""
     from sklearn.ensemble import ExtraTreesRegressor
 
@@ -17,14 +17,14 @@ def neighbourhoods(x: np.ndarray, threshold: float, *, seed: int, trees: int = 6
         others = np.delete(np.arange(d), j)
         if len(others) == 0 or x[:, j].std() == 0.0:
             continue
-        forest = ExtraTreesRegressor(n_estimators=trees, min_samples_leaf=5, random_state=seed % 2**32)
+        forest = ExtraTreesRegressor(n_estimators=60, min_samples_leaf=5, random_state=seed % 2**32)
         importance = forest.fit(x[:, others], x[:, j]).feature_importances_
         chosen[others, j] = importance > threshold * importance.mean()
     return chosen
 
 
 def _basis(x: np.ndarray, pieces: int = 6) -> np.ndarray:
-    """Cubic splines [n, k] of one variable with knots at its quantiles, centred; k is 1 for very discrete ones."""
+    """Cubic splines [n, k] of one variable with knots at its quantiles, centred; k is 1 for few distinct values."""
     from scipy.interpolate import BSpline
 
     inner = np.unique(np.quantile(x, np.linspace(0.0, 1.0, pieces + 1)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from presage.inference.inputs.names import in_shell, listed, row_number, safe_text
+from presage.inference.inputs.names import in_shell, is_null, listed, row_number, safe_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class TextColumn:
     missing_words: frozenset[str] = field(default_factory=frozenset)
     comma: bool | None = None
     """Whether commas are decimal; None if both are possible or there are none."""
-    open_comma: bool = False
+    ambiguous_comma: bool = False
     """Whether the cells could be read both ways (`1,234`)."""
 
 
@@ -111,7 +111,7 @@ def _labels(column: Iterable[Any]) -> np.ndarray:
     out = np.empty(len(cells), dtype=object)
     known: dict[str, str | None] = {}
     for row, cell in enumerate(cells):
-        if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell):
+        if is_null(cell):
             continue
         text = cell if isinstance(cell, str) else _text_of(cell)
         if text not in known:
@@ -183,7 +183,7 @@ def _read_cells(cells: np.ndarray, present: np.ndarray, name: str, decimal_comma
         limit_example=example,
         missing_words=read.words,
         comma=read.comma,
-        open_comma=read.open_comma,
+        ambiguous_comma=read.ambiguous_comma,
     )
 
 
@@ -212,7 +212,7 @@ class _Reading:
         self.plain, self.limit, self.bad = (np.zeros(k, dtype=bool) for _ in range(3))
         words: set[str] = set()
         stripped = [_bare(text) for text in texts]
-        self.comma, self.open_comma = _comma_style(stripped)
+        self.comma, self.ambiguous_comma = _comma_style(stripped)
         comma = decimal_comma if self.comma is None else self.comma
         if comma and self.comma is None and any(_has_decimal_point(text) for text in stripped):
             comma = False
@@ -241,7 +241,7 @@ def _bare(text: str) -> str:
 
 def _comma_style(texts: list[str]) -> tuple[bool | None, bool]:
     """Whether commas are decimal (None: there are none, or both are possible), and whether both are possible."""
-    open_comma = False
+    ambiguous_comma = False
     for text in texts:
         start = _LIMIT.match(text)
         text = text[start.end() :] if start else text
@@ -250,12 +250,12 @@ def _comma_style(texts: list[str]) -> tuple[bool | None, bool]:
         thousands = _THOUSANDS_COMMA.fullmatch(text) is not None
         decimal = _COMMA.fullmatch(text) is not None
         if thousands and decimal:
-            open_comma = True
+            ambiguous_comma = True
         elif decimal or _THOUSANDS_POINT.fullmatch(text):
             return True, False
         elif thousands:
             return False, False
-    return None, open_comma
+    return None, ambiguous_comma
 
 
 def _has_decimal_point(text: str) -> bool:
@@ -321,7 +321,7 @@ def cell_sentences(columns: Mapping[str, TextColumn]) -> list[str]:
     words = sorted({word for column in columns.values() for word in column.missing_words})
     if words:
         notes.append(f"cells with {listed(words, 8)} were read as missing")
-    commas = [name for name, column in columns.items() if column.open_comma and not column.comma]
+    commas = [name for name, column in columns.items() if column.ambiguous_comma and not column.comma]
     if commas and not any(column.comma for column in columns.values()):
         notes.append(f"{listed(commas)}: commas were read as thousands separators")
     return notes

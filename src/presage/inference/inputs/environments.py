@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from presage.errors import ConfigError, DataError
-from presage.inference.inputs.names import clean_name, suggestion
+from presage.inference.inputs.names import clean_name, is_null, suggestion
 from presage.inference.inputs.tables import Table, as_written, is_instance, to_array
 
 __all__ = ["column_labels", "combined", "read_environment"]
@@ -49,7 +49,7 @@ def column_labels(table: Table, name: str) -> np.ndarray:
 def _labels(cells: Sequence[Any]) -> np.ndarray:
     out = np.empty(len(cells), dtype=object)
     for row, cell in enumerate(cells):
-        if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell):
+        if is_null(cell):
             continue
         number = isinstance(cell, (int, float, np.number)) and not isinstance(cell, bool)
         out[row] = as_written(cell) if number and _is_float(cell) else clean_name(cell)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from presage.errors import DataError, require_extra
+from presage.errors import DataError, reason, require_extra
 from presage.inference.inputs import sizes
 from presage.inference.inputs.frames import from_frame
 from presage.inference.inputs.tables import Table, read_table
@@ -72,8 +72,7 @@ def _checked_path(given: str | os.PathLike[str]) -> tuple[Path, str]:
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise DataError(f"{shown} is not the path of a file: {reason}") from error
+        raise DataError(f"{shown} is not the path of a file: {reason(error)}") from error
     if text.lower().endswith(".xls"):
         raise DataError(f"{shown} is in the old Excel format; save it as .xlsx or .csv")
     if suffix is None:

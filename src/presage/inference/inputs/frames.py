@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from presage.errors import DataError
+from presage.errors import DataError, reason
 from presage.inference.inputs.cells import TextColumn, read_column
 from presage.inference.inputs.names import clean_names
 from presage.inference.inputs.tables import Table
@@ -25,7 +25,7 @@ def from_mapping(data: Mapping[Any, Any]) -> Table:
     try:
         frame = pd.DataFrame(dict(data))
     except Exception as error:  # whatever the values are, pandas names what is wrong
-        raise DataError(f"the columns of the dictionary do not form a table: {_first_line(error)}") from error
+        raise DataError(f"the columns of the dictionary do not form a table: {reason(error)}") from error
     return from_frame(frame)
 
 
@@ -71,7 +71,7 @@ def _read_text_columns(
     found = {int(j): read_column(frame.iloc[:, j], names[j], decimal_comma=decimal_comma) for j in positions}
     if not decimal_comma and any(column.comma for column in found.values()):
         for j, column in found.items():  # one column with decimal commas decides those that could be read both ways
-            if column.open_comma:
+            if column.ambiguous_comma:
                 found[j] = read_column(frame.iloc[:, j], names[j], decimal_comma=True)
     return found
 
@@ -136,7 +136,3 @@ def from_polars(frame: Any) -> Table:
         else:
             columns[name] = column.to_numpy()
     return from_frame(pd.DataFrame(columns, index=range(frame.height)))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

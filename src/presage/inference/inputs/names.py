@@ -14,7 +14,9 @@ __all__ = [
     "clean_name",
     "clean_names",
     "closest",
+    "did_you_mean",
     "in_shell",
+    "is_null",
     "listed",
     "refuse_duplicates",
     "row_number",
@@ -34,6 +36,11 @@ def safe_text(value: Any) -> str:
         return str(value)
     except Exception:
         return f"<{type(value).__name__}>"
+
+
+def is_null(cell: Any) -> bool:
+    """Whether a cell of a column of objects is missing: None, NaN, or the NA and NaT of pandas."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
 def clean_name(name: Any) -> str:
@@ -91,8 +98,17 @@ def suggestion(name: str, names: Sequence[str]) -> str:
     """The end of a sentence about an unknown name: the closest known one, or a few of them."""
     if not names:
         return ""
+    return did_you_mean(name, names) or f"; there are: {listed(list(names))}"
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """The end of a sentence about an unknown name: the closest known one, or nothing if none is similar.
+
+    >>> did_you_mean("hight", ["height", "weight"]), did_you_mean("q", ["height"])
+    ("; did you mean 'height'?", '')
+    """
     close = difflib.get_close_matches(name[:200], list(names[:10_000]), n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {listed(list(names))}"
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def in_shell(text: str) -> str:

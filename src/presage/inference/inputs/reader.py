@@ -48,7 +48,7 @@ def read_inputs(
 ) -> Inputs:
     """Read and check a user's data; see `presage.discover` for what the arguments may be.
 
-    unmeasured_targets: rows whose target is not a variable get an environment of their own ("environment") or are left
+    unmeasured_targets: rows whose target is not a variable get their own environment ("environment") or are left
     out ("drop"). max_bytes: the most bytes that a file may hold once it is decompressed; None: the free memory.
 
     `presage.discover` takes the result in place of the data. Nothing the caller passed is modified.

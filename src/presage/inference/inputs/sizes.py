@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from presage.errors import DataError, PresageError
+from presage.errors import DataError, PresageError, reason
 
 __all__ = [
     "check_hdf5",
@@ -62,15 +62,9 @@ def reading(path: Path, suffix: str) -> Iterator[None]:
     except MemoryError as error:
         raise DataError(f"{str(path)!r} does not fit into memory; keep fewer rows or columns") from error
     except OSError as error:
-        reason = error.strerror or _first_line(error)
-        raise DataError(f"{str(path)!r} cannot be read as {suffix.lstrip('.')}: {reason.lower()}") from error
+        raise DataError(f"{str(path)!r} cannot be read as {suffix.lstrip('.')}: {reason(error).lower()}") from error
     except Exception as error:  # damaged files raise almost anything
-        raise DataError(f"{str(path)!r} cannot be read as {suffix.lstrip('.')}: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+        raise DataError(f"{str(path)!r} cannot be read as {suffix.lstrip('.')}: {reason(error)[:200]}") from error
 
 
 def check_zip(path: Path, limit: int) -> None:

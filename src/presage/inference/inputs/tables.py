@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from presage.data.anndata_io import INTERVENTIONS, KIND, dense
-from presage.errors import DataError
+from presage.errors import DataError, reason
 from presage.inference.inputs.cells import TextColumn
 from presage.inference.inputs.names import clean_names, listed
 from presage.types import Dataset, default_names
@@ -156,8 +156,7 @@ def to_array(data: Any) -> np.ndarray:
     except ValueError as error:
         raise DataError("the rows have different lengths, so they do not form a table") from error
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DataError(f"the data ({type(data).__name__}) cannot be read as an array: {reason}") from error
+        raise DataError(f"the data ({type(data).__name__}) cannot be read as an array: {reason(error)}") from error
 
 
 def _strided() -> Any:
@@ -189,9 +188,9 @@ def _to_numbers(array: np.ndarray) -> np.ndarray:
             array.shape
         )
     except (TypeError, ValueError, OverflowError, ArithmeticError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:100]
         raise DataError(
-            f"the array holds values that are not numbers ({reason}); columns of text need names: give a data frame"
+            f"the array holds values that are not numbers ({reason(error)[:100]}); columns of text need names: give a "
+            "data frame"
         ) from error
 
 

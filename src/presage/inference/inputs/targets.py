@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from presage.errors import DataError
-from presage.inference.inputs.names import clean_name, listed, row_number, safe_text, suggestion
+from presage.inference.inputs.names import clean_name, is_null, listed, row_number, safe_text, suggestion
 from presage.inference.inputs.tables import Table, is_instance, read_table, to_array
 
 __all__ = ["CONTROL_LABELS", "Targets", "is_control", "read_targets", "split_targets"]
@@ -63,7 +63,7 @@ class Targets:
 
 @dataclass
 class _Space:
-    """What targets are read against: names of the variables, and of all columns for masks and column numbers."""
+    """The names that targets may refer to: the variables, and all columns for masks and column numbers."""
 
     table: Table
     variables: Sequence[str]
@@ -244,7 +244,7 @@ def _from_entries(entries: Iterable[Any], space: _Space) -> Targets:
 
 def _targets(entry: Any, row: int, space: _Space) -> tuple[list[int], list[str]]:
     """Positions of the targets of one row, and names of those that are not variables."""
-    if entry is None or (isinstance(entry, (float, np.floating)) and np.isnan(entry)):
+    if is_null(entry) or (isinstance(entry, np.floating) and np.isnan(entry)):
         return [], []
     if isinstance(entry, str):
         return _targets_of_text(entry, space)
@@ -265,8 +265,6 @@ def _targets(entry: Any, row: int, space: _Space) -> tuple[list[int], list[str]]
     if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) and np.ndim(np.asarray(entry, dtype=object)) <= 1:
         parts = [_targets(part, row, space) for part in np.atleast_1d(np.asarray([*entry], dtype=object))]
         return [target for targets, _ in parts for target in targets], [name for _, names in parts for name in names]
-    if type(entry).__name__ in ("NAType", "NaTType"):
-        return [], []
     raise DataError(
         f"{row_number(row)}: the intervention {clean_name(entry)[:80]!r} should be a name, a list of names or None"
     )

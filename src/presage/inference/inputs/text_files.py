@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from presage.errors import DataError
+from presage.errors import DataError, reason
 from presage.inference.inputs.frames import from_frame
 from presage.inference.inputs.names import refuse_duplicates
 from presage.inference.inputs.sizes import check_size, reading
@@ -73,7 +73,7 @@ def read_text_file(path: Path, suffix: str, limit: int) -> Table:
         except pd.errors.EmptyDataError as error:
             raise DataError(f"the file {str(path)!r} is empty") from error
         except pd.errors.ParserError as error:
-            raise DataError(f"{str(path)!r} is not a table: {str(error).splitlines()[0]}") from error
+            raise DataError(f"{str(path)!r} is not a table: {reason(error)}") from error
     if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(f"{str(path)!r} is not a table: its rows have more cells than its header has names")
     if layout.headless:

@@ -1,4 +1,4 @@
-// Browser side of an answer: what is chosen or pointed at is marked in graph, heat map and table at once.
+// Browser side of a result: the selected or hovered edge is marked in graph, heat map and table.
 (function () {
   "use strict";
 
@@ -25,7 +25,7 @@
     else if (at("#widen")) {
       const on = document.getElementById("page").classList.toggle("enlarged");
       at("#widen").textContent = on ? "Reduce" : "Enlarge";
-      window.dispatchEvent(new Event("resize"));  // graph and plots look at their size again
+      window.dispatchEvent(new Event("resize"));  // graph and plots are resized
       if (on) document.querySelector(".graph-box").scrollIntoView({ block: "start" });
     }
     else if (at("#fit")) { set("focus", { value: null }); const graph = cy(); if (graph) fitted(graph, undefined, true); }
@@ -84,8 +84,8 @@
     graph.on("tap", "node", (event) => choose([Number(event.target.id().slice(1))]));
     graph.on("mouseover", "edge", (event) => frame("pointed", event.target.data("i"), event.target.data("j")));
     graph.on("mouseout", "edge", () => frame("pointed", null, null));
-    // The library remembers where the graph is on the screen and does not notice when the page above it grows, for
-    // example by a warning: clicks then missed the edge under the pointer. It must look again before each of them.
+    // The library caches the position of the graph on the screen. If the page above it grows, for example by a
+    // warning, clicks would miss the edge under the pointer, so the cache is cleared before every event.
     const again = () => graph.renderer() && graph.renderer().invalidateContainerClientCoordsCache();
     for (const kind of ["pointerdown", "mousedown", "touchstart", "pointerenter", "wheel"]) {
       graph.container().addEventListener(kind, again, { capture: true, passive: true });
@@ -126,7 +126,7 @@
     return node.length ? node.closedNeighborhood() : graph.collection();
   }
 
-  // Hovering over a cell marks the arrow and both its ends in the graph.
+  // Hovering over a cell marks the edge and both variables in the graph.
   presage.point = (hover) => {
     const graph = cy();
     if (!graph) return nothing();
@@ -144,7 +144,7 @@
     return nothing();
   };
 
-  // Mark what is chosen, and fade what is far from the variable searched for.
+  // Mark the selection, and fade everything outside the neighbourhood of the variable that was searched for.
   presage.mark = (picked, _elements, _figure, centre) => {
     const moved = centre !== focus;
     const sought = JSON.stringify(picked) !== JSON.stringify(chosen);

@@ -9,7 +9,7 @@
   const presage = (window.dash_clientside.presage = window.dash_clientside.presage || {});
 
   // Session -----------------------------------------------------------------------------------------------------
-  // The key lives as long as the tab, so that loading the page again brings its state back.
+  // The key is kept as long as the tab is open, so that reloading the page restores its state.
   function sessionKey() {
     let key = sessionStorage.getItem("presage-session");
     if (!key) {
@@ -21,7 +21,7 @@
   }
   presage.session = () => { applyTheme(theme()); setTimeout(reachTabs, 300); return sessionKey(); };
 
-  // Tabs of dash are plain boxes: give them a role, a place in the order of the keyboard, and its keys.
+  // Tabs of dash are plain elements: add their role, their place in the tab order, and keyboard control.
   const tabs = () => [...document.querySelectorAll("#bring .tab")];
   const reachTabs = () => tabs().forEach((tab) => { tab.setAttribute("role", "tab"); tab.tabIndex = 0; });
   document.addEventListener("keydown", (event) => {
@@ -58,7 +58,7 @@
     }
   });
 
-  // The card is a dialog of the browser: Escape closes it, and the page behind it cannot be reached meanwhile.
+  // The card is a modal dialog of the browser: Escape closes it, and the page behind it is inert.
   const opened = new MutationObserver((changes) => {
     for (const { target } of changes) {
       const place = target.nodeType === 1 ? target : target.parentElement;

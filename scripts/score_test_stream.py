@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 METRICS = ("f1", "auprc", "auroc", "ece", "shd", "acyclic")
 
 
-def score(model: Model, entry: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """One entry of the scores of a record, computed anew, and the calibration curve over all its pairs."""
+def score(model: Model, entry: dict[str, Any]) -> tuple[dict[str, Any], list[np.ndarray], list[np.ndarray]]:
+    """One entry of the scores of a record, computed anew, and the graphs and probabilities behind it."""
     graphs, probabilities = [], []
     found: dict[str, list[float]] = {metric: [] for metric in METRICS}
     for number in range(entry["datasets"]):
@@ -48,10 +48,10 @@ def score(model: Model, entry: dict[str, Any]) -> tuple[dict[str, Any], list[dic
     for metric, values in found.items():
         summary = mean_and_error(values)
         result |= {metric: round(summary.mean, 4), f"{metric}_error": round(summary.error, 4)}
-    return result, curve_entries(calibration_curve(graphs, probabilities))
+    return result, graphs, probabilities
 
 
-def update_card(name: str, record: dict[str, Any], curves: dict[str, list[dict[str, Any]]]) -> str:
+def update_card(name: str, record: dict[str, Any]) -> str:
     """Write scores, weak spots and calibration into the card of a bundled model; returns the checksum of the file."""
     path = ROOT / "src" / "presage" / "assets" / "models" / f"{name}.safetensors"
     network, metadata = load_model_file(path)
@@ -60,9 +60,8 @@ def update_card(name: str, record: dict[str, Any], curves: dict[str, list[dict[s
     weak = weak_spots(record["scores"])
     if weak or "weak spots" in card:
         card["weak spots"] = weak
-    for title in [title for title in card if title.startswith("calibration")]:
-        card[title] = format_curve(curves[title])
-        record["calibration_curve"] = curves[title]
+    curve = {"calibration (all pairs of all sets above)": format_curve(record["calibration_curve"])}
+    metadata["card"] = {title: part for title, part in card.items() if not title.startswith("calibration")} | curve
     save_model(path, network, metadata)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -72,16 +71,17 @@ def main() -> None:
     for name in sys.argv[1:]:
         path = ROOT / "records" / name / "record.json"
         record = json.loads(path.read_text())
-        if record["stream"] != "test":
-            raise SystemExit(f"the record of {name} has figures of the stream {record['stream']}")
-        curves: dict[str, list[dict[str, Any]]] = {}
+        record["stream"] = "test"
+        graphs, probabilities = [], []
         for number, entry in enumerate(record["scores"]):
-            new, curve = score(load_model(name), entry)
-            curves[f"calibration ({entry['domain']}, d = {entry['d']}, {entry['set']}, all pairs)"] = curve
+            new, true, predicted = score(load_model(name), entry)
+            graphs += true
+            probabilities += predicted
             print(name, *(entry[key] for key in ("domain", "set", "d")), end=" ")
             print(*(f"{metric} {entry[metric]} -> {new[metric]}" for metric in METRICS), flush=True)
             record["scores"][number] = new
-        record["model_sha256"] = update_card(name, record, curves)
+        record["calibration_curve"] = curve_entries(calibration_curve(graphs, probabilities))
+        record["model_sha256"] = update_card(name, record)
         with atomic_write(path) as file:
             file.write((json.dumps(record, indent=2) + "\n").encode())
 

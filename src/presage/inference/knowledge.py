@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from presage.config import Config, register
 from presage.errors import ConfigError
 from presage.graphs.ops import is_acyclic
+from presage.inference.inputs.names import listed, suggestion
 
 __all__ = ["Knowledge"]
 
@@ -72,9 +72,10 @@ class Knowledge(Config):
 
         def index(name: str) -> int:
             if name not in position:
-                close = difflib.get_close_matches(name, names, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise ConfigError(f"the background knowledge names {name!r}, which is not a variable of the data{hint}")
+                raise ConfigError(
+                    f"the background knowledge names {listed([name])}, which is not a variable of the data"
+                    + suggestion(name, names)
+                )
             return position[name]
 
         for cause, effect in self.required:

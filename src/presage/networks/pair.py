@@ -337,7 +337,7 @@ class PairNetwork(Network):
 
 
 def _assume_continuous(state: dict[str, Tensor]) -> None:
-    """Remove the inputs that describe kinds of columns; the weight of "continuous", which is always 1, joins the bias."""
+    """Remove the inputs that describe kinds of columns; the weight of "continuous", always 1, joins the bias."""
     kinds = len(ColumnKind)
     for layer, width, constant in (
         ("cell_in.0", cell_features(0, True) - cell_features(0), [ColumnKind.CONTINUOUS - kinds]),

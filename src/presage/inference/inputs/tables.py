@@ -172,9 +172,9 @@ def to_array(data: Any) -> np.ndarray:
         raise
     except MemoryError as error:
         raise DataError("the data does not fit into memory; use fewer rows or variables") from error
-    except ValueError as error:
-        raise DataError("the rows have different lengths, so they do not form a table") from error
     except Exception as error:
+        if isinstance(error, ValueError) and isinstance(data, (list, tuple)):
+            raise DataError("the rows have different lengths, so they do not form a table") from error
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DataError(f"the data ({type(data).__name__}) cannot be read as an array: {reason}") from error
 
@@ -231,7 +231,7 @@ def _from_anndata(adata: Any, layer: str | None) -> Table:
     labels = {str(name): adata.obs[name].to_numpy(dtype=object) for name in adata.obs.columns}
     table = Table(values=values, names=names, labels=labels, notes=notes, one_kind=True)
     if KIND in adata.uns and INTERVENTIONS in adata.layers:  # written by Dataset.to_anndata
-        table.interventions = dense(adata.layers[INTERVENTIONS]).astype(bool)
+        table.interventions = dense(adata.layers[INTERVENTIONS])  # its values are checked with those of masks
     return table
 
 

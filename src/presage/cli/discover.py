@@ -204,11 +204,11 @@ def _command(context: typer.Context) -> str:
 
 def _read_known(path: Path) -> Knowledge:
     from presage.errors import ConfigError
-    from presage.files import parse_json
+    from presage.files import parse_json, read_bytes
     from presage.inference.knowledge import Knowledge
 
     try:
-        return Knowledge.from_json(parse_json(path.read_bytes()))
+        return Knowledge.from_json(parse_json(read_bytes(path)))
     except OSError as error:
         raise ConfigError(f"cannot read {str(path)!r}: {(error.strerror or str(error)).lower()}") from error
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from presage.errors import ModelFileError
-from presage.files import atomic_write
+from presage.files import atomic_write, parse_json
 
 __all__ = ["Checkpoint", "find_checkpoints", "load_newest", "read_checkpoint", "write_checkpoint"]
 
@@ -86,7 +86,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             tensors = {name: torch.as_tensor(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
             header = file.metadata()
-        state = json.loads(header["state"])
+        state = parse_json(header["state"])
     except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
         raise ModelFileError(f"the checkpoint {path} is damaged: {error}") from error
     # A checkpoint of a run that began before there were checksums has none.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.errors import InputError
-from presage.files import atomic_write
+from presage.files import atomic_write, parse_json
 
 __all__ = ["LOG", "Progress", "append_log", "read_log", "trim_log"]
 
@@ -85,7 +85,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     entries = []
     for line in text.splitlines():
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
         except ValueError:
             continue
         if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "event" in entry:

@@ -82,6 +82,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and state of a checkpoint; a damaged one raises `ModelFileError`."""
     from safetensors import SafetensorError, safe_open
 
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise ModelFileError(f"the checkpoint {path} is not a file")
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: torch.as_tensor(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118

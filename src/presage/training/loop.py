@@ -182,7 +182,7 @@ class Trainer:
             self.dual.restore(saved.state["dual"])
             self.buffer.restore(saved.state["buffer"])
             self.sums = dict(saved.state["sums"])
-        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelFileError(
                 f"the checkpoint {saved.path} does not fit the configuration of the run ({reason})"

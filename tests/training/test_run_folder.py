@@ -208,6 +208,11 @@ def pipes_instead_of_checkpoints(run: Path) -> None:
         os.mkfifo(path)
 
 
+def pipe_instead_of_log(run: Path) -> None:
+    (run / "metrics.jsonl").unlink()
+    os.mkfifo(run / "metrics.jsonl")
+
+
 def deep_config(run: Path) -> None:
     (run / "config.json").write_text("[" * 100_000)
 
@@ -233,6 +238,7 @@ def folder_instead_of_log(run: Path) -> None:
         (state_without_optimiser, "does not fit the configuration"),
         (numbers_of_half_precision, "does not fit the configuration"),
         (pipes_instead_of_checkpoints, "all checkpoints in .* are damaged"),
+        (pipe_instead_of_log, "a pipe or a device"),
         (deep_config, "no run with a readable configuration"),
         (file_instead_of_folder, "it is not a folder"),
         (folder_instead_of_log, r"cannot read .*metrics\.jsonl"),

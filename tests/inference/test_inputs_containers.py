@@ -130,3 +130,11 @@ def test_long_names_in_knowledge_are_cut_in_messages(tmp_path: Any) -> None:
     with pytest.raises(ConfigError, match="which is not a variable") as caught:
         presage.discover(X, model=save_tiny(tmp_path / "tiny.safetensors"), known=known)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("role", ["nominal", "ordinal", "binary"])
+def test_a_discrete_column_without_any_measured_cell_is_read_for_every_model(role: str) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.nan)
+    found = read_inputs(frame, roles={"c": role}).for_model(False)
+    assert found.dataset.names == ("a", "b", "c")
+    assert found.dataset.missing[:, 2].all()

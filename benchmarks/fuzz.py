@@ -284,6 +284,42 @@ def case_frames(rng: Rng, space: Workspace) -> None:
     checked_discover(space, frame, targets if rng.random() < 0.6 else odd_interventions(rng, *frame.shape))
 
 
+def case_containers(rng: Rng, space: Workspace) -> None:
+    """Sparse matrices, polars columns of odd types, and masks in the containers of other packages."""
+    import pandas as pd
+    import polars
+    from scipy import sparse
+
+    n = int(pick(rng, (2, 5, 20)))
+    values = np.round(rng.standard_normal((n, 3)), int(pick(rng, (0, 2))))
+    types = ("Int128", "UInt64", "Float32", "Boolean", "Date", "Datetime", "Duration", "Time", "String", "Categorical")
+    enum = polars.Enum([str(value) for value in np.unique(values.astype(str))])
+    forms: tuple[Callable[[], Any], ...] = (
+        lambda: sparse.coo_array(values).asformat(pick(rng, ("csr", "csc", "coo", "dok", "lil", "dia", "bsr"))),
+        lambda: polars.DataFrame(values).cast(getattr(polars, pick(rng, types)), strict=False),
+        lambda: polars.DataFrame(values.astype(str)).with_columns(polars.all().cast(enum)),
+        lambda: polars.DataFrame({"a": values.tolist(), "b": [{"u": value} for value in values[:, 0].tolist()]}),
+        lambda: polars.DataFrame(values).lazy().select(pick(rng, ("column_0", "absent"))),
+        lambda: pd.DataFrame(values).astype(pick(rng, ("category", "string", "Float64", "float32[pyarrow]", object))),
+    )
+    try:
+        data = pick(rng, forms)()
+    except (polars.exceptions.PolarsError, TypeError):  # a conversion that polars does not offer
+        return
+    mask = (rng.random((n, 3)) < 0.3).astype(pick(rng, (float, int, bool)))
+    masks: tuple[Callable[[], Any], ...] = (
+        lambda: None,
+        lambda: sparse.coo_array(mask).asformat(pick(rng, ("csr", "dok", "lil"))),
+        lambda: memoryview(mask),
+        lambda: polars.DataFrame(mask),
+        lambda: pd.Index(["0"] * n),
+        lambda: pd.Categorical(["column_0", None] * n)[:n],
+        lambda: [np.array(pick(rng, ("column_1", 1, None)))] * n,
+        lambda: np.ma.masked_array(mask, rng.random(mask.shape) < 0.1),
+    )
+    checked_discover(space, data, pick(rng, masks)())
+
+
 def case_scalars(rng: Rng, space: Workspace) -> None:
     options = {name: pick(rng, SCALARS) for name in ("counts", "known", "layer") if rng.random() < 0.3}
     checked_discover(space, pick(rng, SCALARS) if rng.random() < 0.7 else np.eye(4), pick(rng, SCALARS), **options)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from presage.errors import InputError, reason
 
-__all__ = ["atomic_write", "check_writable", "parse_json"]
+__all__ = ["atomic_write", "check_writable", "parse_json", "read_bytes"]
 
 MAX_JSON_DEPTH = 100
 """Nesting that `parse_json` accepts; functions that walk the values may then recurse."""
@@ -46,12 +47,26 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise `InputError` if `path` cannot be written, before a long computation starts."""
+    """Raise `InputError` if `path` cannot be written, before a long computation starts; leaves nothing behind."""
     path = Path(path)
     with _explained(path):
-        handle, name = _temporary(path)
-        os.close(handle)
-        os.unlink(name)
+        absent = [folder for folder in path.parents if not folder.exists()]
+        try:
+            handle, name = _temporary(path)
+            os.close(handle)
+            os.unlink(name)
+        finally:
+            for folder in absent:
+                with suppress(OSError):
+                    folder.rmdir()
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file; `OSError` for pipes and devices, which may never end or never begin."""
+    path = Path(path)
+    if _is_special(path):
+        raise OSError(errno.EINVAL, _SPECIAL, str(path))
+    return path.read_bytes()
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -77,9 +92,18 @@ def parse_json(text: str | bytes) -> Any:
     raise ValueError(f"it is nested more than {MAX_JSON_DEPTH} levels deep")
 
 
+_SPECIAL = "it is a pipe or a device, not a file"
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def _temporary(path: Path) -> tuple[int, str]:
     if path.is_dir():
         raise IsADirectoryError(None, "it is a folder")
+    if _is_special(path):  # an administrator would replace it by a file
+        raise OSError(errno.EINVAL, _SPECIAL)
     path.parent.mkdir(parents=True, exist_ok=True)
     return tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)  # names may be as long as systems allow
 

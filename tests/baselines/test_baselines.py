@@ -373,13 +373,17 @@ def test_environment_with_other_pins_is_not_used(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", [name for name, environment in ENVIRONMENTS.items() if environment.lock])
 def test_locked_environments_have_a_hash_for_every_package(name):
     environment = ENVIRONMENTS[name]
-    ((*options, path),) = environment.pip_arguments()
+    (*options, path), *others = environment.pip_arguments()
+    assert others == ([list(environment.unlocked)] if environment.unlocked else [])
     assert "--require-hashes" in options
     text = Path(path).read_text(encoding="utf-8")
     blocks = [block for block in re.split(r"\n(?=\S)", text) if block.strip()]
     assert len(blocks) > 20
     assert all(re.match(r"[\w.-]+==\S+", block) and "--hash=sha256:" in block for block in blocks)
-    pins = {pin for pin in (*environment.packages, *environment.bare) if "==" in pin}
+    locked = {block.split("==")[0] for block in blocks}
+    assert not locked & {pin.split("==")[0] for pin in environment.unlocked}
+    assert not any(name.startswith(("cuda-", "nvidia-", "triton")) for name in locked)
+    pins = {pin for pin in (*environment.packages, *environment.bare) if "==" in pin} - set(environment.unlocked)
     assert pins <= {block.split()[0] for block in blocks}  # scripts/lock_environments.py was run
     assert "://" not in text
 

@@ -14,6 +14,7 @@ import presage
 from models_for_tests import save_tiny
 from presage.cli import run
 from presage.errors import InputError, PresageError
+from presage.files import atomic_write
 from presage.inference.result import RESULT_FILES
 
 PRESAGE = [sys.executable, "-m", "presage"]
@@ -134,3 +135,59 @@ def test_a_full_disk_while_saving_is_one_sentence(
 def test_time_limits_of_the_bench_are_positive_numbers(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "table-30", "--methods", "empty", "--time-limit", limit]) == 2
     assert "time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "bad", [["--known", "absent.json"], ["--interventions", "x"], ["--exclude", "x"], ["--model", "x"], ["--role", "a"]]
+)
+def test_bad_input_leaves_no_folder_behind(command: list[str], bad: list[str], tmp_path: Path) -> None:
+    assert run([*command, "--out", str(tmp_path / "new" / "result"), *bad]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_pipes_are_neither_read_nor_replaced(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    for arguments in (
+        [*command, "--known", str(pipe)],
+        ["train", "--config", str(pipe), "--out", str(tmp_path / "run")],
+        ["simulate", "linear", "-d", "3", "-n", "4", "-o", str(pipe)],
+        ["simulate", str(pipe), "-d", "3", "-n", "4", "-o", str(tmp_path / "ds.npz")],
+        ["domains", str(pipe)],
+        [*command[:1], str(pipe), *command[2:]],
+    ):
+        assert run(arguments) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+    with pytest.raises(InputError, match="a pipe or a device"):
+        presage.Result.load(pipe)
+    with pytest.raises(InputError, match="a pipe or a device"), atomic_write(pipe) as file:
+        file.write(b"x")
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe.json"]
+
+
+def test_deep_json_is_refused_wherever_a_configuration_is_read(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deep = tmp_path / "config.json"
+    deep.write_text("[" * 100_000)
+    for arguments in (
+        [*command, "--known", str(deep)],
+        ["train", "--config", str(deep), "--out", str(tmp_path / "run")],
+        ["train", "--resume", "--out", str(tmp_path)],
+        ["release", str(tmp_path), "name"],
+    ):
+        assert run(arguments) == 2, arguments
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "Traceback" not in error
+
+
+def test_a_list_of_methods_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for methods in ("", ",", " , "):
+        assert run(["bench", "table-30", "--methods", methods]) == 2
+        assert "--methods names no method" in capsys.readouterr().err

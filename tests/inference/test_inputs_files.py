@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import random
 import zipfile
 from pathlib import Path
@@ -15,7 +16,8 @@ import pandas as pd
 import pytest
 
 from presage.errors import DataError, PresageError
-from presage.inference.inputs import read_inputs, read_table
+from presage.inference.inputs import read_inputs, read_table, sheet_sizes
+from presage.types import Dataset
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(30, 4)), columns=list("abcd")).assign(group=["u", "v", "w"] * 10)
@@ -218,3 +220,70 @@ def test_damaged_files_give_a_table_or_an_error_of_the_package(tmp_path: Path) -
             else:
                 assert table.values.dtype.kind in "fiub"
     assert refused > 50
+
+
+def test_one_cell_far_from_the_table_is_refused_before_all_cells_between_are_read(
+    engine: tuple[str, Any], tmp_path: Path
+) -> None:
+    suffix, writer = engine
+    path, far = tmp_path / f"t{suffix}", tmp_path / f"far{suffix}"
+    FRAME.to_excel(path, index=False, engine=writer)
+    near = b'r="B2"' if suffix == ".xlsx" else b"<table:table-cell "
+    away = b'r="XFD1048576"' if suffix == ".xlsx" else b'<table:table-cell table:number-columns-repeated="1000000000" '
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(far, "w") as target:
+        for member in source.infolist():
+            content = source.read(member)
+            name = "content.xml" if suffix == ".ods" else "xl/worksheets/sheet1.xml"
+            target.writestr(member.filename, content.replace(near, away, 1) if member.filename == name else content)
+    with pytest.raises(DataError, match=r"spans .* columns, but fills only 1\d\d cells; delete the cells beyond"):
+        read_inputs(far)
+    assert read_inputs(path).dataset.n == 30
+
+
+def test_spans_of_sheets_are_found_across_pieces_and_empty_repeats_do_not_count(
+    engine: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suffix, writer = engine
+    path = tmp_path / f"t{suffix}"
+    FRAME.to_excel(path, index=False, engine=writer)
+    member = "content.xml" if suffix == ".ods" else "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read(member)
+    if suffix == ".xlsx":
+        for size in (300, 1 << 22):
+            monkeypatch.setattr(sheet_sizes, "_PIECE", size)
+            assert sheet_sizes._xlsx_sheet(io.BytesIO(content)) == (31, 5, 155)
+        return
+    padding = (
+        b'<table:table-row table:number-rows-repeated="1048000"><table:table-cell/></table:table-row></table:table>'
+    )
+    padded = content.replace(b"</table:table>", padding, 1)
+    assert list(sheet_sizes._ods_sheets(io.BytesIO(padded))) == [(31, 5, 155)]
+
+
+def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
+    for suffix in (".csv", ".csv.gz", ".xlsx", ".parquet", ".npz", ".npy", ".h5ad"):
+        (tmp_path / f"device{suffix}").symlink_to("/dev/null")
+        os.mkfifo(tmp_path / f"pipe{suffix}")
+        (tmp_path / f"gone{suffix}").symlink_to("nowhere")
+        for name, sentence in (("device", "a pipe or a device"), ("pipe", "a pipe or a device"), ("gone", "no file")):
+            with pytest.raises(DataError, match=sentence):
+                read_inputs(tmp_path / f"{name}{suffix}")
+
+
+def test_a_separator_line_with_a_character_that_cannot_separate(tmp_path: Path) -> None:
+    for mark in ("é", "🧬", '"', "'"):
+        (tmp_path / "t.csv").write_text(f"sep={mark}\na{mark}b\n1{mark}2\n3{mark}1\n", encoding="utf-8")
+        with pytest.raises(DataError, match="names the separator"):
+            read_inputs(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("value", [5.0, float("nan"), -1.0])
+def test_a_layer_of_interventions_holds_only_0_and_1(value: float) -> None:
+    pytest.importorskip("anndata")
+    adata = Dataset(x=FRAME[list("abcd")].to_numpy()).to_anndata()
+    adata.layers["interventions"] = np.full((30, 4), value)
+    with pytest.raises(DataError, match="only 0"):
+        read_inputs(adata)
+    with pytest.raises(DataError, match="only 0"):
+        Dataset.from_anndata(adata)

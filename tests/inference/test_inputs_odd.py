@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import gzip
 from collections.abc import Callable, Mapping
@@ -44,6 +45,13 @@ def column(cells: list[Any], **options: Any) -> pd.DataFrame:
     """Two columns of numbers and one more; the cells are repeated to N rows."""
     repeated = (cells * N)[:N]
     return FRAME.assign(c=pd.Series(repeated, **options))
+
+
+def arrow_intervals() -> pd.Series:
+    """A column of an Arrow type that has no counterpart in NumPy or pandas."""
+    pyarrow = pytest.importorskip("pyarrow")
+    cells = pyarrow.array([(1, 2, 3)] * N, type=pyarrow.month_day_nano_interval())
+    return pd.Series(pd.arrays.ArrowExtensionArray(cells))
 
 
 def words(*levels: str) -> pd.DataFrame:
@@ -189,7 +197,21 @@ TABLES: dict[str, Callable[[], Odd]] = {
     "bytes": lambda: Odd(column([b"u", b"v"], dtype=object), "c", [0, 1], "binary"),
     "lists in cells": lambda: Odd(column([[1], [2], [3]], dtype=object), "c", [0, 1, 2], "nominal"),
     "10**400": lambda: Odd(column([10**400, 1, 2], dtype=object), None, None, None, "infinite"),
-    "10**5000": lambda: Odd(column([10**5000, 1.5, 2, 7, 3], dtype=object), None, None, None, "holds numbers, but"),
+    "10**400 and one other number": lambda: Odd(column([10**400, 1], dtype=object), None, None, None, "infinite"),
+    "10**5000": lambda: Odd(column([10**5000, 1.5, 2, 7, 3], dtype=object), None, None, None, "infinite"),
+    "-10**5000": lambda: Odd(column([-(10**5000), 1], dtype=object), None, None, None, "infinite"),
+    "durations kept as days": lambda: Odd(
+        column(list(pd.to_timedelta([36, 12, 24], unit="h"))), "c", [1.5, 0.5, 1], "continuous", None,
+        {"roles": {"c": "continuous"}},
+    ),
+    "dates before the first that pandas knows": lambda: Odd(
+        column([datetime.date(1, 1, 1), datetime.date(9999, 1, 1)], dtype=object), None, None, None,
+        "cannot be read as days, such as '0001-01-01'", {"roles": {"c": "continuous"}},
+    ),
+    "arrow intervals": lambda: Odd(
+        FRAME.assign(c=arrow_intervals()), None, None, None, "'c': left out because it holds the same text"
+    ),
+    "masked text": lambda: Odd(np.ma.masked_array([["u", "v"]] * 3, False), None, None, None, "not numbers"),
     "complex objects": lambda: Odd(column([1j, 2.0], dtype=object), None, None, None, "complex"),
     "excluded typo": lambda: Odd(
         column([1, 2, "3x"], dtype=object), "a", None, None, None, {"exclude": ["c"]}

@@ -87,7 +87,7 @@ def test_a_role_can_name_the_column_of_targets() -> None:
 def masks() -> dict[str, Any]:
     torch = pytest.importorskip("torch")
     polars = pytest.importorskip("polars")
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, dok_array
 
     mask = np.zeros((N, 4))
     mask[:5, 1] = 1
@@ -105,6 +105,17 @@ def masks() -> dict[str, Any]:
         "polars": polars.DataFrame({name: mask[:, j] for j, name in enumerate(names)}),
         "polars series": polars.Series(["KLF1"] * 5 + [None] * 25),
         "array of names": np.array(["KLF1"] * 5 + [""] * 25),
+        "sparse matrix of keys": dok_array(mask),
+        "polars query": polars.LazyFrame({name: mask[:, j] for j, name in enumerate(names)}),
+        "columns in another order": pd.DataFrame(mask, columns=names)[names[::-1]],
+        "other row labels": pd.DataFrame(mask, columns=names, index=range(100, 100 + N)),
+        "memory view": memoryview(mask),
+        "index": pd.Index(["KLF1"] * 5 + [None] * 25),
+        "category": pd.Categorical(["KLF1"] * 5 + [None] * 25),
+        "nullable text": pd.array(["KLF1"] * 5 + [None] * 25, dtype="string"),
+        "column of names": pd.DataFrame({"target": ["KLF1"] * 5 + [None] * 25}),
+        "0-d arrays": [np.array("KLF1")] * 5 + [np.array(None)] * 25,
+        "0-d numbers": [np.array(2)] * 5 + [np.array(-1)] * 25,
     }
 
 
@@ -127,11 +138,30 @@ def test_a_mask_over_all_columns_keeps_its_places() -> None:
     assert read_inputs(frame, positions).dataset.interventions.sum(axis=0).tolist() == [0, 3, 0, 0]
 
 
-@pytest.mark.parametrize("given", [np.array(1), np.zeros((2, 2, 2)), [[[0]]] * N, [object()] * N, [{"a": 1}] * N])
+HOLDS_ITSELF: list[Any] = []
+HOLDS_ITSELF += [HOLDS_ITSELF] * N
+ODD = {
+    "0-d number": np.array(1),
+    "0-d text": np.array("GATA1"),
+    "0-d object": np.array(None),
+    "scalar": np.float64(1.0),
+    "three axes": np.zeros((2, 2, 2)),
+    "nested lists": [[[0]]] * N,
+    "objects": [object()] * N,
+    "dictionaries": [{"a": 1}] * N,
+    "a list that holds itself": HOLDS_ITSELF,
+    "masked cells": np.ma.masked_array(np.zeros((N, 4)), np.eye(N, 4)),
+    "a long name": "n" * 10**5,
+    "a column of words that is a variable": pd.DataFrame({"GATA1": ["yes", "no"] * (N // 2)}),
+}
+
+
+@pytest.mark.parametrize("given", ODD.values(), ids=ODD)
 def test_odd_interventions_get_one_sentence(given: Any) -> None:
     with pytest.raises(DataError) as caught:
         read_inputs(GENES, given)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 def test_infinite_values_in_a_column_of_targets_get_one_sentence() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -190,6 +191,32 @@ def checkpoint_without_weights(run: Path) -> None:
     write_checkpoint(run / "checkpoints", 7, {"weights/w": torch.ones(2)}, state, keep=2)
 
 
+def state_without_optimiser(run: Path) -> None:
+    tensors, state = read_checkpoint(find_checkpoints(run / "checkpoints")[-1])
+    write_checkpoint(run / "checkpoints", 7, tensors, {**state, "optim": None}, keep=2)
+
+
+def numbers_of_half_precision(run: Path) -> None:
+    tensors, state = read_checkpoint(find_checkpoints(run / "checkpoints")[-1])
+    halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    write_checkpoint(run / "checkpoints", 7, halves, state, keep=2)
+
+
+def pipes_instead_of_checkpoints(run: Path) -> None:
+    for path in find_checkpoints(run / "checkpoints"):
+        path.unlink()
+        os.mkfifo(path)
+
+
+def pipe_instead_of_log(run: Path) -> None:
+    (run / "metrics.jsonl").unlink()
+    os.mkfifo(run / "metrics.jsonl")
+
+
+def deep_config(run: Path) -> None:
+    (run / "config.json").write_text("[" * 100_000)
+
+
 def file_instead_of_folder(run: Path) -> None:
     shutil.rmtree(run)
     run.write_text("not a folder")
@@ -208,6 +235,11 @@ def folder_instead_of_log(run: Path) -> None:
         (another_network, "cannot be resumed with|does not fit the configuration"),
         (unrelated_checkpoint, "no usable counters"),
         (checkpoint_without_weights, "does not fit the configuration"),
+        (state_without_optimiser, "does not fit the configuration"),
+        (numbers_of_half_precision, "does not fit the configuration"),
+        (pipes_instead_of_checkpoints, "all checkpoints in .* are damaged"),
+        (pipe_instead_of_log, "a pipe or a device"),
+        (deep_config, "no run with a readable configuration"),
         (file_instead_of_folder, "it is not a folder"),
         (folder_instead_of_log, r"cannot read .*metrics\.jsonl"),
     ],

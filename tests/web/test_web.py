@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -166,6 +170,34 @@ def test_uploads_are_limited() -> None:
     with pytest.raises(DataError):
         data_callbacks.store_upload(session, "data", "y.csv", b"\x00", context)
     assert session.source is None  # after a refused file there is nothing to run
+
+
+@pytest.mark.parametrize("role", ["data", "mask"])
+def test_decompressed_bytes_count_in_the_limit_of_uploads(role) -> None:
+    files = {"x.csv.gz": gzip.compress(b"a,b\n" + b"1.0,2.0\n2.0,5.0\n" * 200_000)}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, x=np.zeros((100_000, 4)))
+    files["x.npz"] = buffer.getvalue()
+    session, context = Session("k", 0.0), shared()
+    for name, content in files.items():
+        assert len(content) < context.limit
+        with pytest.raises(
+            DataError, match=r"3\.2 MB of data once it is decompressed, more than the limit of 1\.05 MB"
+        ):
+            data_callbacks.store_upload(session, role, name, content, context)
+    assert session.source is session.mask is None
+    data_callbacks.store_upload(session, role, "x.csv.gz", gzip.compress(csv()), context)
+
+
+def test_the_folder_of_a_reader_that_was_killed_is_removed_by_the_next(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = tmp_path / f"presage-upload_{platform.node() or 'host'}_{gone.pid}_x"
+    left.mkdir()
+    (left / "private.csv").write_bytes(csv())
+    Upload("x.csv", csv())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

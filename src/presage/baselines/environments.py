@@ -25,23 +25,27 @@ LOCKS = Path(__file__).parents[1] / "assets" / "environments"
 class Environment:
     """packages: installed with their dependencies; bare: installed without, because their requirements conflict.
 
-    lock: a file of `LOCKS` with the hash of every package; pip then refuses any other file.
+    lock: a file of `LOCKS` with the hashes of the packages and their dependencies; pip then refuses any other file.
+    unlocked: those of the packages that are not in the lock; they are installed last, from pip's usual sources.
     """
 
     packages: tuple[str, ...]
     bare: tuple[str, ...] = ()
     lock: str | None = None
+    unlocked: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
         """Changes with the pins."""
         locked = None if self.lock is None else (LOCKS / self.lock).read_text(encoding="utf-8")
-        return hashlib.sha256(json.dumps([self.packages, self.bare, locked]).encode()).hexdigest()[:16]
+        pins = [self.packages, self.bare, locked, *([self.unlocked] if self.unlocked else [])]
+        return hashlib.sha256(json.dumps(pins).encode()).hexdigest()[:16]
 
     def pip_arguments(self) -> list[list[str]]:
         """The arguments of `pip install`, one list per call."""
         if self.lock is not None:
-            return [["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(LOCKS / self.lock)]]
+            locked = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(LOCKS / self.lock)]
+            return [locked, list(self.unlocked)] if self.unlocked else [locked]
         bare = [["--no-deps", *self.bare]] if self.bare else []
         return [list(self.packages), *bare]
 
@@ -53,6 +57,8 @@ ENVIRONMENTS = {
     ),
     "gcastle": Environment(
         packages=("gcastle==1.0.4", "dagma==1.1.1", "torch==2.13.0", "igraph==1.0.0", "numpy==2.4.6"),
+        lock="gcastle.txt",
+        unlocked=("torch==2.13.0",),
     ),
     "dibs": Environment(
         packages=("jax==0.10.2", "jaxlib==0.10.2", "igraph==1.0.0", "tqdm", "scikit-learn", "matplotlib", "imageio"),
@@ -72,11 +78,15 @@ ENVIRONMENTS = {
             "setuptools<81",  # wandb imports pkg_resources
         ),
         bare=("sdcd==0.1.4",),
+        lock="sdcd.txt",
+        unlocked=("torch==2.13.0", "pathtools==0.1.2"),
     ),
 }
 """Versions that were tested together on Python 3.11.
 
-Environments with torch have no lock: machines with and without a GPU need different builds of one version of torch.
+Two packages have a version but no hash. Machines with and without a GPU need different builds of one version of torch,
+from different indexes, and the builds for GPUs bring libraries of CUDA; pip can neither choose between two locks nor
+leave a part of one out. pathtools, which wandb needs, exists as source only, so building it takes tools without hashes.
 """
 
 

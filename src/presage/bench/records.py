@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from presage.bench.experiments import EXPERIMENTS, Experiment
 from presage.bench.folder import recorded_folder
 from presage.errors import DataError, reason
-from presage.files import atomic_write
+from presage.files import atomic_write, parse_json, read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class RunRecord:
 def read_record(folder: Path) -> RunRecord:
     """What `RunRecord.save` wrote."""
     try:
-        about: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        about: dict[str, Any] = parse_json(read_bytes(folder / "run.json"))
         name, kind = str(about["experiment"]), about["kind"]
         results = _read_csv(folder / "results.csv")
         extras = {part: _read_csv(path) for part in _EXTRAS if (path := folder / f"{part}.csv").is_file()}

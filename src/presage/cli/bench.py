@@ -91,7 +91,9 @@ def bench(
 
         print(f"wrote {write_results(records or Path('records/bench'), to)}")
         return None
-    wanted = tuple(part for part in methods.split(",") if part)
+    wanted = tuple(part for part in methods.split(",") if part.strip())
+    if not wanted:
+        raise ConfigError("--methods names no method; give names separated by commas, or all")
     chosen_columns = tuple(part for part in columns.split(",") if part)
     limits = ProcessLimits(seconds=time_limit, clock=clock, memory=memory_limit * 2**30)  # type: ignore[arg-type]
     options = RunOptions(limits=limits, jobs=jobs, retry=retry, engine=engine)  # type: ignore[arg-type]

@@ -186,11 +186,11 @@ def _print_columns(inputs: Inputs, as_json: bool) -> None:
 
 def _read_known(path: Path) -> Knowledge:
     from presage.errors import ConfigError, reason
-    from presage.files import parse_json
+    from presage.files import parse_json, read_bytes
     from presage.inference.knowledge import Knowledge
 
     try:
-        return Knowledge.from_json(parse_json(path.read_bytes()))
+        return Knowledge.from_json(parse_json(read_bytes(path)))
     except OSError as error:
         raise ConfigError(f"cannot read {str(path)!r}: {reason(error)}") from error
     except UnicodeDecodeError as error:

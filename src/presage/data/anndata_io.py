@@ -66,7 +66,7 @@ def from_anndata(adata: anndata.AnnData) -> Dataset:
     names = tuple(str(name) for name in adata.var_names)
     annotations = {str(key): _column(adata.obs[key]) for key in adata.obs.columns if key != TARGET}
     if INTERVENTIONS in adata.layers:
-        interventions = dense(adata.layers[INTERVENTIONS]).astype(bool)
+        interventions = dense(adata.layers[INTERVENTIONS])
     elif TARGET in adata.obs:
         interventions = _targets(adata.obs[TARGET], names)
     else:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any, overload
 
 from presage.domain.domain import Domain, ScmDomain
-from presage.errors import ConfigError
-from presage.files import parse_json
+from presage.errors import ConfigError, reason
+from presage.files import parse_json, read_bytes
 from presage.graphs.random import (
     ErdosRenyi,
     Geometric,
@@ -178,9 +177,9 @@ def open_domain(name: str) -> Domain:
     if name in _names() or not name.endswith(".json"):
         return get_domain(name)
     try:
-        return Domain.from_json(parse_json(Path(name).read_bytes()))
+        return Domain.from_json(parse_json(read_bytes(name)))
     except OSError as error:
-        raise ConfigError(f"cannot read the domain file {name}: {(error.strerror or str(error)).lower()}") from error
+        raise ConfigError(f"cannot read the domain file {name}: {reason(error)}") from error
     except ConfigError as error:
         raise ConfigError(f"{name}: {error} (`presage domains rff --json` prints an example)") from error
     except ValueError as error:

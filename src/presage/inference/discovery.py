@@ -91,6 +91,7 @@ def discover(
     inputs = inputs.for_model(engine.reads_kinds, counts=engine.kind == "counts")
     kind_warnings = _check_kind(engine, inputs.countlike, counts)
     dataset = inputs.dataset.with_kind(engine.kind)
+    engine.check_memory(dataset.d)
     warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]
     names, facts = dataset.names, _facts(dataset, inputs.soft_targets)
     if isinstance(data, (str, os.PathLike)):

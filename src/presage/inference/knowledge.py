@@ -11,7 +11,7 @@ import numpy as np
 from presage.config import Config, register
 from presage.errors import ConfigError
 from presage.graphs.ops import descendants, is_acyclic
-from presage.inference.inputs.names import did_you_mean
+from presage.inference.inputs.names import did_you_mean, listed
 
 __all__ = ["Knowledge"]
 
@@ -72,8 +72,10 @@ class Knowledge(Config):
 
         def index(name: str) -> int:
             if name not in position:
-                hint = did_you_mean(name, names)
-                raise ConfigError(f"the background knowledge names {name!r}, which is not a variable of the data{hint}")
+                raise ConfigError(
+                    f"the background knowledge names {listed([name])}, which is not a variable of the data"
+                    + did_you_mean(name, names)
+                )
             return position[name]
 
         for cause, effect in self.required:

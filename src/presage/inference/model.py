@@ -164,7 +164,7 @@ class Model:
 
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1):
             raise ConfigError(f"rows must be None or a whole number of at least 1, not {rows!r}")
-        _check_memory(prepared.x.shape[1], self.network.bytes_per_pair(), _available_memory())
+        self.check_memory(prepared.x.shape[1])
         try:
             found = self.network.predict_outputs(*prepared.to(self.device), rows=rows)
         except (MemoryError, RuntimeError) as error:
@@ -173,6 +173,10 @@ class Model:
             n, d = prepared.x.shape
             raise DataError(f"{n:,} rows x {d:,} variables do not fit into memory; use fewer variables") from error
         return Prediction(*(None if part is None else part.cpu() for part in found))  # type: ignore[arg-type]
+
+    def check_memory(self, d: int) -> None:
+        """Raise `DataError` if a prediction of d variables does not fit into the free memory."""
+        _check_memory(d, max(self.network.bytes_per_pair(), _RESULT_BYTES), _available_memory())
 
     def _sigmoid(self, logits: np.ndarray) -> np.ndarray:
         if self.temperature is not None:
@@ -187,6 +191,10 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {self.kind}, {self.card.parameters:,} parameters)"
+
+
+_RESULT_BYTES = 100.0
+"""Memory of a result for each ordered pair of variables: probabilities, effects, correlations and their copies."""
 
 
 def _available_memory() -> float:

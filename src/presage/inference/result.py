@@ -14,7 +14,7 @@ import numpy as np
 
 import presage
 from presage.errors import ConfigError, reason
-from presage.files import atomic_write, parse_json
+from presage.files import atomic_write, parse_json, read_bytes
 from presage.graphs.acyclic import best_acyclic, log_odds
 from presage.graphs.cpdag import cpdag
 from presage.graphs.dot import dot, plain_dot
@@ -393,7 +393,7 @@ class Result:
         file = Path(path)
         file = file / "result.json" if file.is_dir() else file
         try:
-            content = parse_json(file.read_bytes())
+            content = parse_json(read_bytes(file))
             estimates: dict[str, Any] = {
                 key: np.array(content[key], dtype=np.float64) for key in _ESTIMATES if key in content
             }

@@ -7,9 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from presage.errors import ConfigError
+from presage.inference.inputs.names import safe_text
 from presage.rng import Stream, generator
 
 __all__ = ["check_bootstrap", "resample_rows", "row_groups", "spread"]
+
+_MAX_RESAMPLES = 10_000
 
 
 def row_groups(interventions: np.ndarray, environments: np.ndarray | None = None) -> list[np.ndarray]:
@@ -53,6 +56,7 @@ def spread(
 def check_bootstrap(bootstrap: int) -> int:
     """The number of resamples as an int; raises `ConfigError` unless it is 0 or at least 2."""
     whole = isinstance(bootstrap, (int, np.integer)) and not isinstance(bootstrap, bool)
-    if not whole or bootstrap < 0 or bootstrap == 1:
-        raise ConfigError(f"bootstrap must be 0 (off) or a whole number of at least 2, not {bootstrap!r}")
+    if not whole or bootstrap < 0 or bootstrap == 1 or bootstrap > _MAX_RESAMPLES:
+        shown = safe_text(bootstrap)[:60]
+        raise ConfigError(f"bootstrap must be 0 (off) or a whole number between 2 and {_MAX_RESAMPLES:,}, not {shown}")
     return int(bootstrap)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from presage.errors import ConfigError, ModelFileError, reason
-from presage.files import parse_json
+from presage.files import parse_json, read_bytes
 from presage.networks.axial import AxialConfig, AxialNetwork
 from presage.networks.restricted_pickle import Record, read_pickle
 
@@ -73,14 +73,14 @@ def _read_content(file: Path) -> bytes:
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise ModelFileError(f"{file.name} is larger than any public checkpoint (2 GiB); refused")
-        return file.read_bytes()
+        return read_bytes(file)
     except OSError as error:
         raise ModelFileError(f"{file.name} cannot be read: {reason(error)}") from error
 
 
 def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        settings: dict[str, Any] = parse_json(path.read_bytes())
+        settings: dict[str, Any] = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise ModelFileError(
             f"the folder {str(path.parent)!r} holds no kwargs.json, which a checkpoint needs"

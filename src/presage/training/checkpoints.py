@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from presage.errors import ModelFileError
-from presage.files import atomic_write
+from presage.files import atomic_write, parse_json
 
 __all__ = ["Checkpoint", "find_checkpoints", "load_newest", "read_checkpoint", "write_checkpoint"]
 
@@ -82,11 +82,13 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and state of a checkpoint; a damaged one raises `ModelFileError`."""
     from safetensors import SafetensorError, safe_open
 
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise ModelFileError(f"the checkpoint {path} is not a file")
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: torch.as_tensor(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
             header = file.metadata()
-        state = json.loads(header["state"])
+        state = parse_json(header["state"])
     except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
         raise ModelFileError(f"the checkpoint {path} is damaged: {error}") from error
     # A checkpoint of a run that began before there were checksums has none.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from presage.domain.catalog import domain_name, summary
 from presage.domain.domain import Domain
 from presage.errors import ConfigError, ModelFileError
+from presage.files import parse_json, read_bytes
 from presage.networks.network import Network, build_network
 from presage.ood.check import fit_reference
 from presage.training.checkpoints import load_newest
@@ -72,7 +72,7 @@ def fit_summaries(config: TrainConfig, network: Network) -> dict[str, Any]:
 def read_config(folder: Path) -> TrainConfig:
     """The configuration of the run in a folder."""
     try:
-        return TrainConfig.from_json(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        return TrainConfig.from_json(parse_json(read_bytes(folder / "config.json")))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder} holds no run with a readable configuration: {error}") from error
 

@@ -5,7 +5,6 @@ A layer is JSON data with some of the fields of a `TrainConfig`, nested as they 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from presage.config import to_json
 from presage.domain.catalog import open_domain
 from presage.domain.domain import Domain
 from presage.errors import ConfigError
+from presage.files import parse_json, read_bytes
 from presage.networks.model_header import read_metadata
 from presage.networks.network import NetConfig, network_config
 from presage.training.config import RECIPES, TrainConfig
@@ -56,7 +56,7 @@ def parse_settings(settings: Iterable[str]) -> Layer:
         if not equals or not all(names):
             raise ConfigError(f"a setting is written as field=value, for example net.width=96, not {setting!r}")
         try:
-            value: Any = json.loads(text)
+            value: Any = parse_json(text)
         except ValueError:
             value = text
         for name in reversed(names):
@@ -68,7 +68,7 @@ def parse_settings(settings: Iterable[str]) -> Layer:
 def read_layer(path: Path) -> Layer:
     """The layer of a configuration file: a JSON object with any fields of a `TrainConfig`."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(read_bytes(path))
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read the configuration {path}: {error}") from error
     if not isinstance(data, dict):

@@ -183,7 +183,7 @@ class Trainer:
             self.dual.restore(saved.state["dual"])
             self.buffer.restore(saved.state["buffer"])
             self.sums = dict(saved.state["sums"])
-        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             raise ModelFileError(
                 f"the checkpoint {saved.path} does not fit the configuration of the run ({reason(error)})"
             ) from error

@@ -90,6 +90,8 @@ class Updater:
         parameters = dict(self.named)
         for where, value in (*tensors.items(), *numbers.items()):
             number, name, key = where.split("/")
+            if isinstance(value, Tensor) and value.is_floating_point() and value.dtype != parameters[name].dtype:
+                raise ValueError(f"{where} is of type {value.dtype}, not {parameters[name].dtype}")
             entry = value.clone() if isinstance(value, Tensor) else value
             self.optimisers[int(number)].state[parameters[name]][key] = entry
 

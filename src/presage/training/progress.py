@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from presage.errors import InputError, reason
-from presage.files import atomic_write
+from presage.files import atomic_write, parse_json, read_bytes
 
 __all__ = ["LOG", "Progress", "append_log", "read_log", "trim_log"]
 
@@ -77,7 +77,7 @@ def append_log(folder: Path, entry: dict[str, Any]) -> None:
 def read_log(folder: Path) -> list[dict[str, Any]]:
     """The entries of the log of a run; incomplete lines, as a killed run may leave, are skipped."""
     try:
-        text = (folder / LOG).read_text(encoding="utf-8", errors="replace")
+        text = read_bytes(folder / LOG).decode("utf-8", errors="replace")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -85,7 +85,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     entries = []
     for line in text.splitlines():
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
         except ValueError:
             continue
         if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "event" in entry:

@@ -22,7 +22,7 @@ import presage
 from presage.domain.catalog import open_domain
 from presage.domain.domain import Domain
 from presage.errors import ConfigError
-from presage.files import atomic_write, check_writable
+from presage.files import atomic_write, check_writable, parse_json, read_bytes
 from presage.inference.hub import BUNDLED, SUFFIX
 from presage.networks.network import Network
 from presage.networks.weights import load_model_file, save_model
@@ -204,7 +204,7 @@ def _counters(stage: Path) -> dict[str, Any]:
 def _earlier_stages(folder: Path) -> list[dict[str, Any]]:
     """The stages of an earlier record of the name: a model file that is released again has no logs."""
     try:
-        found = json.loads((folder / "record.json").read_text(encoding="utf-8"))["stages"]
+        found = parse_json(read_bytes(folder / "record.json"))["stages"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
     return list(found)

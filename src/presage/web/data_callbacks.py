@@ -44,7 +44,7 @@ def store_upload(session: Session, role: str, name: str, content: bytes, context
         raise DataError(f"the file {name!r} is larger than the limit of {context.limit // 2**20} MB")
     if not content:
         raise DataError(f"the file {name!r} is empty")
-    upload = Upload(name, content, reader=context.reader)
+    upload = Upload(name, content, reader=context.reader, limit=context.limit)
     if role == "mask":
         session.mask = upload
     else:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from presage.data.examples import load_example
@@ -15,6 +14,7 @@ from presage.domain.catalog import simulate
 from presage.errors import ConfigError, DataError, PresageError
 from presage.inference.inputs import Inputs, Table, as_written, looks_like_counts, read_inputs, read_table
 from presage.inference.inputs.intervention_kinds import read_kind
+from presage.processes import temporary_folder
 from presage.types import Dataset
 from presage.web.column_guess import Column, columns_of, intervention_column
 from presage.web.reading import Reader
@@ -76,12 +76,15 @@ class Source(ABC):
 class Upload(Source):
     """A user's file, kept in memory; it is on disk only while it is read."""
 
-    def __init__(self, name: str, content: bytes, *, reader: Reader | None = None) -> None:
-        """reader: reads the file in a separate process; None reads it in this one."""
+    def __init__(self, name: str, content: bytes, *, reader: Reader | None = None, limit: int | None = None) -> None:
+        """reader: reads the file in a separate process; None reads it in this one.
+
+        limit: the most bytes that the file may hold once it is decompressed; None: the free memory.
+        """
         self.name = _file_name(name)
         self.content = content
         self._reader = reader
-        self.preview: Preview = self._read(_look, self.name, content)
+        self.preview: Preview = self._read(_look, self.name, content, limit)
 
     @property
     def size(self) -> int:
@@ -147,11 +150,11 @@ def _with_kind(targets: Any, kind: Any) -> Any:
     return targets if kind is None else {"targets": targets, "kind": kind}
 
 
-def _look(name: str, content: bytes) -> Preview:
+def _look(name: str, content: bytes, limit: int | None) -> Preview:
     """The preview of an upload; runs in the process of the reader."""
     with _Folder() as folder:
         path = folder.put(name, content)
-        table = read_table(path)
+        table = read_table(path, max_bytes=limit)
         layers = _layers(path)
     n, d = table.values.shape
     if n == 0:
@@ -270,19 +273,23 @@ class Simulation(_Known):
 
 
 class _Folder:
-    """A temporary folder for uploads while they are read; its path is removed from error messages."""
+    """A temporary folder for uploads while they are read; its path is removed from error messages.
+
+    The folder of a reader that was killed is removed by the next one.
+    """
 
     def __enter__(self) -> _Folder:
-        self._folder = tempfile.TemporaryDirectory(prefix="presage-")
+        self._stack = contextlib.ExitStack()
+        self._path = self._stack.enter_context(temporary_folder("upload"))
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._folder.cleanup()
+        self._stack.close()
         if isinstance(error, PresageError):
-            raise type(error)(str(error).replace(f"{self._folder.name}/", "")) from error
+            raise type(error)(str(error).replace(f"{self._path}/", "")) from error
 
     def put(self, name: str, content: bytes, prefix: str = "") -> str:
-        path = Path(self._folder.name) / f"{prefix}{name}"
+        path = self._path / f"{prefix}{name}"
         path.write_bytes(content)
         return str(path)
 

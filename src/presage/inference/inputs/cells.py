@@ -77,7 +77,7 @@ def read_column(column: pd.Series, name: str, *, decimal_comma: bool = False) ->
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _category(column, name, decimal_comma)
-    if column.dtype.kind in "mM" or isinstance(column.dtype, (pd.DatetimeTZDtype, pd.PeriodDtype)):
+    if _kind(column.dtype) in "mM" or isinstance(column.dtype, (pd.DatetimeTZDtype, pd.PeriodDtype)):
         return TextColumn(labels=_labels(column), is_date=True)
     cells = column.to_numpy(dtype=object)
     present = ~_is_null(column)
@@ -95,6 +95,14 @@ def read_column(column: pd.Series, name: str, *, decimal_comma: bool = False) ->
             labels=_labels(map(safe_text, cells)), problem=f"the column {name!r} holds complex numbers; give real ones"
         )
     return _read_cells(cells, present, name, decimal_comma)
+
+
+def _kind(dtype: Any) -> str:
+    """NumPy's letter for a type; "O" for types of Arrow that have none."""
+    try:
+        return str(dtype.kind)
+    except NotImplementedError:
+        return "O"
 
 
 def _is_null(column: pd.Series) -> np.ndarray:
@@ -126,6 +134,8 @@ def _text_of(cell: Any) -> str:
         return cell.decode("utf-8", errors="replace")
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return str(int(cell))  # 1.0 in a column of mixed types was written 1
+    if isinstance(cell, int) and abs(cell) >= 10**400:  # Python does not write numbers of thousands of digits
+        return "inf" if cell > 0 else "-inf"
     return safe_text(cell)
 
 
@@ -293,7 +303,7 @@ def _are_dates(labels: np.ndarray) -> bool:
 
 
 def days(labels: np.ndarray) -> np.ndarray:
-    """Dates as days since the first one: float64 [n], NaN where a cell is no date."""
+    """Dates as days since the first one, durations as days: float64 [n], NaN where a cell is neither."""
     import warnings
 
     import pandas as pd
@@ -303,7 +313,8 @@ def days(labels: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about guessed formats
         found = pd.to_datetime(texts, errors="coerce", dayfirst=dotted, format="mixed", utc=True)
-    seconds = (found - found.min()).dt.total_seconds().to_numpy(dtype=np.float64)
+        spans = found - found.min() if found.notna().any() else pd.to_timedelta(texts, errors="coerce")
+    seconds = spans.dt.total_seconds().to_numpy(dtype=np.float64)
     return np.asarray(seconds / 86400.0)
 
 

@@ -61,13 +61,14 @@ def code_column(table: Table, name: str, role: str, order: Sequence[str] | None 
     """The column `name` in a role; `order` lists the levels of an ordinal column from low to high."""
     kind = ColumnKind[role.upper()]
     column = table.columns.get(name)
-    numbers = _annotated_numbers(table.labels[name]) if name not in table.order else None
+    is_number = table.position(name) is not None
+    numbers = None if is_number or column is not None else _annotated_numbers(table.labels[name])
     if numbers is not None and order is None:
         return _code_numbers(numbers, name, kind)
-    if name in table.labels and name not in table.names:
+    if not is_number:
         if kind in (ColumnKind.CONTINUOUS, ColumnKind.COUNT):
             if column is not None and column.is_date and kind == ColumnKind.CONTINUOUS:
-                return Coded(days(table.labels[name]), kind)
+                return Coded(_days(table.labels[name], name), kind)
             reason = column.problem if column is not None else None
             raise DataError(reason or f"the column {name!r} holds text, so its role cannot be {role!r}; use 'nominal'")
         own = None if column is None else column.levels
@@ -76,6 +77,17 @@ def code_column(table: Table, name: str, role: str, order: Sequence[str] | None 
     if order is not None:
         return code_labels(_as_labels(values), name, kind, None, order)
     return _code_numbers(values, name, kind)
+
+
+def _days(labels: np.ndarray, name: str) -> np.ndarray:
+    """Dates as days; refuses columns with many dates that cannot be read, such as those before the year 1677."""
+    found = days(labels)
+    given = np.array([label is not None for label in labels], dtype=bool)
+    unread = given & np.isnan(found)
+    if unread.sum() > 0.1 * given.sum():
+        example = labels[np.flatnonzero(unread)[0]]
+        raise DataError(f"the column {name!r} holds dates that cannot be read as days, such as {example[:60]!r}")
+    return found
 
 
 def _annotated_numbers(labels: np.ndarray) -> np.ndarray | None:
@@ -94,6 +106,11 @@ def _code_numbers(values: np.ndarray, name: str, kind: ColumnKind) -> Coded:
     present = ~np.isnan(values)
     if kind == ColumnKind.CONTINUOUS:
         return Coded(values, kind)
+    if np.isinf(values).any():
+        raise DataError(
+            f"the column {name!r} is infinite in {int(np.isinf(values).sum())} cells; replace them, or leave them "
+            "empty (NaN) if they were not measured"
+        )
     if kind == ColumnKind.COUNT:
         seen = values[present]
         if (seen < 0).any() or (seen != np.floor(seen)).any():

@@ -28,7 +28,7 @@ def read_environment(environment: Any, table: Table) -> tuple[str, np.ndarray] |
         environment = environment.to_list()
     if is_instance(environment, "pandas", "Categorical"):
         environment = list(environment)
-    if not isinstance(environment, (Sequence, np.ndarray)) and not hasattr(environment, "detach"):
+    if not isinstance(environment, Sequence) and not hasattr(environment, "__array__"):
         raise ConfigError(
             f"environment cannot be {type(environment).__name__}; give one label per row or the name of a column"
         )

@@ -68,6 +68,8 @@ def _checked_path(given: str | os.PathLike[str]) -> tuple[Path, str]:
             raise DataError(f"there is no file {shown}")
         if path.is_dir():
             raise DataError(f"{shown} is a folder; give the file of measurements inside it")
+        if not path.is_file():
+            raise DataError(f"{shown} is a pipe or a device, not a file; save the table to a file")
         empty = path.stat().st_size == 0
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):

@@ -9,7 +9,7 @@ import numpy as np
 
 from presage.errors import DataError, reason
 from presage.inference.inputs.cells import TextColumn, read_column
-from presage.inference.inputs.names import clean_names
+from presage.inference.inputs.names import clean_name, clean_names
 from presage.inference.inputs.tables import Table
 
 if TYPE_CHECKING:
@@ -60,9 +60,11 @@ def _is_numeric(kind: Any) -> bool:
 
     if isinstance(kind, np.dtype):
         return kind.kind in "fiubc"
-    return bool(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)) and not isinstance(
-        kind, pd.CategoricalDtype
-    )
+    try:
+        number = pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)
+    except NotImplementedError:  # types of Arrow that pandas does not know
+        return False
+    return bool(number) and not isinstance(kind, pd.CategoricalDtype)
 
 
 def _read_text_columns(
@@ -108,31 +110,41 @@ def _extension(column: pd.Series) -> np.ndarray:
 
 def _drop_saved_index(table: Table) -> None:
     """Drop the unnamed column 0, 1, 2, ... that data frames saved with their index have."""
-    for name in [name for name in table.names if name == "" or name.startswith("Unnamed: ")]:
-        column = table.values[:, table.names.index(name)]
-        if len(column) and np.array_equal(column, np.arange(len(column))):
-            table.drop(name)
-            table.order = [other for other in table.order if other != name]
-            table.notes.append("an unnamed column that only numbers the rows was left out")
+    numbering = np.arange(len(table.values))
+    unnamed = [name for name in table.names if name == "" or name.startswith("Unnamed: ")]
+    saved = {name for name in unnamed if len(numbering) and np.array_equal(table.column(name), numbering)}
+    if saved:
+        table.drop(saved)
+        table.notes += ["an unnamed column that only numbers the rows was left out"] * len(saved)
 
 
 def from_polars(frame: Any) -> Table:
     """A polars data frame."""
     import pandas as pd
 
-    numeric = [kind.is_numeric() or str(kind) == "Boolean" for kind in frame.dtypes]
     columns: dict[str, Any] = {}
-    for name, is_number in zip(frame.columns, numeric):
-        column = frame[name]
-        if is_number and str(column.dtype).startswith("Decimal"):
-            column = column.cast(float)
-        if not is_number:
-            columns[name] = pd.Series(column.to_list(), dtype=object)
-            if str(column.dtype).startswith("Enum"):  # its order is part of the type
-                levels = list(column.cat.get_categories())
-                columns[name] = pd.Categorical(columns[name], categories=levels, ordered=True)
-        elif column.null_count():
-            columns[name] = np.array([np.nan if cell is None else float(cell) for cell in column])
-        else:
-            columns[name] = column.to_numpy()
+    for name in frame.columns:
+        try:
+            columns[name] = _polars_column(frame[name])
+        except Exception as error:  # polars has types that neither NumPy nor Python has
+            raise DataError(
+                f"the column {clean_name(name)!r} of type {frame[name].dtype} cannot be read: {reason(error)}"
+            ) from error
     return from_frame(pd.DataFrame(columns, index=range(frame.height)))
+
+
+def _polars_column(column: Any) -> Any:
+    """A polars series as an array of numbers, a pandas category (Enum) or a series of objects."""
+    import pandas as pd
+
+    kind = str(column.dtype)
+    if not (column.dtype.is_numeric() or kind == "Boolean"):
+        cells = pd.Series(column.to_list(), dtype=object)
+        if kind.startswith("Enum"):  # its order is part of the type
+            return pd.Categorical(cells, categories=list(column.dtype.categories), ordered=True)
+        return cells
+    if kind.startswith("Decimal") or kind in ("Int128", "UInt128"):  # NumPy has no such types
+        column = column.cast(float)
+    if column.null_count():
+        return np.array([np.nan if cell is None else float(cell) for cell in column])
+    return column.to_numpy()

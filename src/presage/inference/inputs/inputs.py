@@ -64,7 +64,7 @@ class Inputs:
         x = dataset.x[:, kept]
         names = [dataset.names[j] for j in kept]
         for j, name in enumerate(names):
-            if name in self.numbers:
+            if self.numbers.get(name):  # a column without any measured cell has no codes
                 x[:, j] = np.asarray(self.numbers[name])[x[:, j].astype(np.intp)]
         return replace(
             self,

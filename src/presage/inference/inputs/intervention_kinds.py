@@ -24,7 +24,7 @@ def read_kind(interventions: Any) -> tuple[Any, str | dict[str, str] | None]:
     >>> read_kind("target")
     ('target', None)
     """
-    if not isinstance(interventions, Mapping):
+    if not isinstance(interventions, Mapping) or hasattr(interventions, "toarray"):  # a sparse matrix of keys
         return interventions, None
     unknown = [str(key) for key in interventions if key not in ("targets", "kind")]
     if unknown or "kind" not in interventions:

@@ -11,6 +11,7 @@ import numpy as np
 from presage.errors import DataError, require_extra
 from presage.inference.inputs.frames import from_frame
 from presage.inference.inputs.names import listed, refuse_duplicates
+from presage.inference.inputs.sheet_sizes import check_sheets
 from presage.inference.inputs.sizes import check_zip, reading
 from presage.inference.inputs.tables import Table
 
@@ -26,6 +27,7 @@ def read_spreadsheet(path: Path, suffix: str, limit: int) -> Table:
     with reading(path, suffix), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about styles and validations of the workbook
         check_zip(path, limit)
+        check_sheets(path, suffix, limit)
         with pd.ExcelFile(path, engine="odf" if ods else "openpyxl") as book:
             names = [str(name) for name in book.sheet_names]
             sheets = ((name, _cells(book, name)) for name in names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,22 +43,31 @@ class Table:
     kinds: np.ndarray | None = None
     guess_roles: bool = False
     one_kind: bool = False
+    _positions: tuple[list[str], dict[str, int]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.order:
             self.order = [*self.names, *self.text]
 
+    def position(self, name: str) -> int | None:
+        """The number of a column of numbers, or None if there is none of that name."""
+        if self._positions is None or self._positions[0] is not self.names:  # names are replaced, never changed
+            self._positions = self.names, {other: j for j, other in enumerate(self.names)}
+        return self._positions[1].get(name)
+
     def column(self, name: str) -> np.ndarray:
         """The values [n] of a column of numbers; NaN where missing."""
-        j = self.names.index(name)
+        j = self.position(name)
+        assert j is not None
         values = self.values[:, j]
         if self.missing is None or not self.missing[:, j].any():
             return values
         return np.where(self.missing[:, j], np.nan, values)
 
-    def drop(self, name: str) -> None:
-        """Remove a column of numbers from the table."""
-        self.select([other for other in self.names if other != name])
+    def drop(self, names: Collection[str]) -> None:
+        """Remove columns of numbers from the table."""
+        self.select([name for name in self.names if name not in names])
+        self.order = [name for name in self.order if name not in names]
 
     def select(self, names: list[str]) -> None:
         """Keep only these columns of numbers."""
@@ -94,8 +103,17 @@ def read_table(data: Any, *, layer: str | None = None, max_bytes: int | None = N
     if layer is not None:
         raise DataError(f"a layer ({layer!r}) can be chosen only in AnnData, not in {type(data).__name__}")
     if is_instance(data, "polars", "LazyFrame"):
-        data = data.collect()
+        data = _collected(data)
     return _from_memory(data)
+
+
+def _collected(frame: Any) -> Any:
+    """The data frame of a polars query; the query may fail."""
+    try:
+        return frame.collect()
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"the polars query cannot be run: {reason}") from error
 
 
 def _from_memory(data: Any) -> Table:
@@ -107,7 +125,7 @@ def _from_memory(data: Any) -> Table:
         return from_frame(data)
     if is_instance(data, "pandas", "Series") or is_instance(data, "polars", "Series"):
         raise DataError("a single series has one variable; give a table (data frame) with one column per variable")
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not hasattr(data, "toarray"):  # sparse matrices of keys are dictionaries, too
         return from_mapping(data)
     array = to_array(data)
     if array.dtype.names is not None and array.ndim == 1:
@@ -147,15 +165,16 @@ def to_array(data: Any) -> np.ndarray:
                 data = data.float()
             data = data.resolve_conj().resolve_neg().numpy()
         if isinstance(data, np.ma.MaskedArray):
-            data = np.ma.filled(data.astype(np.float64), np.nan)
+            numeric = data.dtype.kind in "fiub"
+            data = np.ma.filled(data.astype(np.float64 if numeric else object), np.nan if numeric else None)
         return dense(data)
     except DataError:
         raise
     except MemoryError as error:
         raise DataError("the data does not fit into memory; use fewer rows or variables") from error
-    except ValueError as error:
-        raise DataError("the rows have different lengths, so they do not form a table") from error
     except Exception as error:
+        if isinstance(error, ValueError) and isinstance(data, (list, tuple)):
+            raise DataError("the rows have different lengths, so they do not form a table") from error
         raise DataError(f"the data ({type(data).__name__}) cannot be read as an array: {reason(error)}") from error
 
 
@@ -211,7 +230,7 @@ def _from_anndata(adata: Any, layer: str | None) -> Table:
     labels = {str(name): adata.obs[name].to_numpy(dtype=object) for name in adata.obs.columns}
     table = Table(values=values, names=names, labels=labels, notes=notes, one_kind=True)
     if KIND in adata.uns and INTERVENTIONS in adata.layers:  # written by Dataset.to_anndata
-        table.interventions = dense(adata.layers[INTERVENTIONS]).astype(bool)
+        table.interventions = dense(adata.layers[INTERVENTIONS])  # its values are checked with those of masks
     return table
 
 

@@ -49,6 +49,9 @@ def split_targets(text: str, variables: Iterable[str]) -> list[str]:
     return parts if any(part in variables or is_control(part) for part in parts) else [name]
 
 
+_GROUPS = (list, tuple, set, frozenset, np.ndarray)
+
+
 @dataclass
 class Targets:
     """Interventions as read.
@@ -87,13 +90,12 @@ def read_targets(interventions: Any, table: Table, variables: Sequence[str], col
         return Targets(None if table.interventions is None else _binary(table.interventions, space, table.names))
     if isinstance(interventions, (str, os.PathLike)):
         return _from_file(interventions, space)
-    if is_instance(interventions, "polars", "DataFrame"):
-        interventions = interventions.to_pandas()
-    if is_instance(interventions, "pandas", "DataFrame"):
-        return Targets(_from_named_columns(read_table(interventions), space))
+    for package, kind in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame")):
+        if is_instance(interventions, package, kind):
+            return _from_table(read_table(interventions), space)
     if is_instance(interventions, "pandas", "Series") or is_instance(interventions, "polars", "Series"):
         return _from_entries(interventions.to_list(), space)
-    if hasattr(interventions, "toarray") or is_instance(interventions, "torch", "Tensor"):
+    if isinstance(interventions, memoryview) or any(hasattr(interventions, name) for name in ("toarray", "__array__")):
         interventions = to_array(interventions)
     if isinstance(interventions, np.ndarray):
         if interventions.ndim == 2:
@@ -135,18 +137,22 @@ def _from_file(name: str | os.PathLike[str], space: _Space) -> Targets:
             + suggestion(shown, [*table.labels, *table.names])
         )
     other = read_table(name)
-    if not other.names and len(other.text) == 1:  # one column of names
-        return _from_entries(other.labels[other.text[0]], space)
     if len(other.values) != space.n:
         raise DataError(f"{text!r} has {len(other.values)} rows, but the data has {space.n}")
-    if set(other.names) <= set(table.order):
-        return Targets(_from_named_columns(other, space))
-    return Targets(_binary(other.values, space))
+    if other.names and not set(other.names) <= set(table.order):
+        return Targets(_binary(other.values, space))
+    return _from_table(other, space)
+
+
+def _from_table(other: Table, space: _Space) -> Targets:
+    if not other.names and len(other.text) == 1 and other.text[0] not in space.table.order:  # one column of names
+        return _from_entries(other.labels[other.text[0]], space)
+    return Targets(_from_named_columns(other, space))
 
 
 def _from_sequence(entries: Sequence[Any], space: _Space) -> Targets:
     """Read a list of names per row, or a mask written as a list of lists of 0 and 1."""
-    rows = [entry for entry in entries if isinstance(entry, (list, tuple, np.ndarray)) and np.ndim(entry) == 1]
+    rows = [entry for entry in entries if isinstance(entry, (list, tuple, np.ndarray)) and _is_flat(entry)]
     numeric = all(isinstance(item, (bool, int, float, np.number, np.bool_)) for row in rows for item in row)
     if len(rows) == len(entries) == space.n and numeric and any(len(row) for row in rows):
         widths = {len(row) for row in rows}
@@ -262,12 +268,21 @@ def _targets(entry: Any, row: int, space: _Space) -> tuple[list[int], list[str]]
                 f"{row_number(row)}: there is no column number {name[:40]}; columns are counted from 0 to {last}"
             )
         return _targets_of_text(space.columns[int(entry)], space)
-    if isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) and np.ndim(np.asarray(entry, dtype=object)) <= 1:
-        parts = [_targets(part, row, space) for part in np.atleast_1d(np.asarray([*entry], dtype=object))]
+    if isinstance(entry, np.ndarray) and entry.ndim == 0:
+        return _targets(entry.item(), row, space)
+    if isinstance(entry, _GROUPS) and _is_flat(entry):
+        parts = [_targets(part, row, space) for part in entry]
         return [target for targets, _ in parts for target in targets], [name for _, names in parts for name in names]
     raise DataError(
         f"{row_number(row)}: the intervention {clean_name(entry)[:80]!r} should be a name, a list of names or None"
     )
+
+
+def _is_flat(entry: Any) -> bool:
+    """Whether a list or an array [k] holds no lists; a list may even hold itself."""
+    if isinstance(entry, np.ndarray) and entry.ndim != 1:
+        return False
+    return not any(isinstance(part, (*_GROUPS, dict)) for part in entry)
 
 
 def _targets_of_text(entry: str, space: _Space) -> tuple[list[int], list[str]]:

@@ -197,6 +197,8 @@ def _layout(lines: list[str], path: Path, *, tab: bool) -> _Layout:
     directive = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
     if directive:  # Excel's first line
         separator, skipped = directive.group(1), 1
+        if not separator.isascii() or separator in "\"'":
+            raise DataError(f"the first line of {str(path)!r} names the separator {separator!r}; use a comma")
     if not any(line.strip() for line in lines[skipped:]):
         raise DataError(f"the first line of {str(path)!r} is empty; it should hold the names of the columns")
     separator = "\t" if tab else separator or _separator(lines)

@@ -5,7 +5,7 @@
 Shifts: datasets of the model's training domain are shifted in every way of `presage.ood.shifts`. Neither the fit of the
 check (number 1) nor the choice of its settings (7, 11, 13, 17) used these datasets (19). The correlation of
 the score (expected loss) with the measured loss of AUPRC is computed over the means of the shifts and over all
-datasets. With --folder the datasets of others with known graphs (up to 1,000 rows of each) are shifted as well; they
+datasets. With --folder the third-party datasets with known graphs (up to 1,000 rows of each) are shifted as well; they
 are used for this measurement only.
 
 False alarms: usual datasets with 50 to 50,000 rows and values rounded to one to four digits (counts are not rounded),
@@ -172,7 +172,7 @@ def main() -> None:
         found = figures(shifts, usual_frame(model, domain, options.usual))
         if options.folder is not None:
             others = shift_figures(folder_frame(model, options.folder))
-            found |= {f"datasets of others: {title}": value for title, value in others.items()}
+            found |= {f"third-party datasets: {title}": value for title, value in others.items()}
         table = shifts.groupby("shift", as_index=False)[["loss", "score", "flagged"]].mean()
         table = table.sort_values("loss", ascending=False)
         print(f"## {name}\n\n| shift | loss of AUPRC | score | flagged |\n| --- | --- | --- | --- |")

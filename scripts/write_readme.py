@@ -201,8 +201,9 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
         fill(
             f"{' and '.join(f'`{name}`' for name in broad)}: trained on broad domains that cover most of what is out "
             "of distribution for the other three models, so these numbers do not measure generalisation. `linear`, "
-            "`rff` and `grn` were not trained on out-of-distribution data. Their outlier handling was tuned on "
-            "validation data from the shifted domains.",
+            "`rff` and `grn` were initialised from `general` and then trained on their own domain only, so their "
+            "results out of distribution are not comparable with those of the paper's networks, which saw one domain "
+            "only. Outlier handling was tuned on validation data from the shifted domains.",
             WIDTH,
         ),
         fill(

@@ -209,3 +209,13 @@ def test_the_command_releases(run: Path, tmp_path: Path, presage_cli: Any) -> No
     assert presage_cli("release", run, "mine", *options)[0] == 2
     code, _, err = presage_cli("release", run, "other", "--out", tmp_path, "--variables", "many")
     assert (code, "--variables takes whole numbers" in err) == (2, True)
+
+
+def test_a_card_names_the_bundled_model_that_a_run_was_initialised_from(
+    run: Path, released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "initialised from" not in str(presage.load_model(released / "mine.safetensors").card)
+    monkeypatch.setattr("presage.training.release.BUNDLED", run.parent / "first")
+    release(run, "mine", out=tmp_path, datasets=2, ood_datasets=0)
+    card = str(presage.load_model(tmp_path / "mine.safetensors").card)
+    assert "; initialised from the model model" in card

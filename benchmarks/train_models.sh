@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Train the bundled models from scratch and release them: benchmarks/train_models.sh [NAME ...]
+# Train the bundled models and release them: benchmarks/train_models.sh [NAME ...]
 #
-# A model is trained in stages. Each is initialised from the previous one and uses records/NAME/STAGE/config.json and the
-# core-minutes of records/NAME/record.json; STRETCH=4 makes every stage four times as long. The result follows the same
-# recipe but is not bit-identical, because the code has changed since the earlier stages.
+# A model is trained in stages: scm from scratch; linear, rff and grn are initialised from the bundled model general
+# (records/general/README.md). Each further stage is initialised from the previous one. A stage uses
+# records/NAME/STAGE/config.json and the core-minutes of records/NAME/record.json; STRETCH=4 makes every stage four times
+# as long. The result follows the same recipe but is not bit-identical, because the code has changed since the earlier
+# stages.
 #
 # Every stage is resumable: start the script again after an interruption. Each run uses one thread, so two models can be
 # trained in parallel on two cores.

@@ -19,12 +19,12 @@ from presage.simulators.columns import ColumnKinds
 from presage.simulators.measurement import Measurement
 from presage.simulators.mechanisms_general import WeightedSum
 from presage.simulators.noise_general import GaussianNoise
+from presage.simulators.regulation import Regulation
 
 DOMAIN = GeneralDomain()
 PLAIN = dataclasses.replace(
     GeneralDomain.stratum("continuous"),
     raw=0.0,
-    expression=0.0,
     mechanisms=(WeightedSum(),),
     mechanism_weights=(1.0,),
     noises=(GaussianNoise(),),
@@ -310,3 +310,20 @@ def test_kinds_of_a_domain_can_be_changed() -> None:
     for k in range(20):
         data = draw(domain, k, 6, 60)
         assert data["x"][:, data["column_kinds"] == ColumnKind.NOMINAL].max(initial=0) <= 2
+
+
+def test_expression_tables_are_optional_and_leave_other_tables_unchanged() -> None:
+    always = dataclasses.replace(DOMAIN, expression=1.0)
+    changed = 0
+    for k in range(20):
+        data = draw(always, k, 10, 80)
+        check(data, 10, 80, 0)
+        style = always.style(generator(5, Stream.TEST, k), d=10, n_interventional=0)
+        regulated = any(isinstance(mechanism, Regulation) for mechanism in style.mechanism.mechanisms)
+        discrete = bool(style.kinds.levels.all())
+        assert regulated == (style.mechanism.explained is not None and not discrete)
+        assert (style.graphs == always.expression_graphs) == regulated
+        before = DOMAIN.style(generator(5, Stream.TEST, k), d=10, n_interventional=0)
+        assert before.graphs != always.expression_graphs
+        changed += regulated
+    assert 5 < changed < 20

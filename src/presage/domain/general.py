@@ -106,7 +106,7 @@ class GeneralDomain(Domain):
     multiplicative: float = 0.08
     heteroscedastic: float = 0.15
     measured_raw: float = 0.5
-    expression: float = 0.1
+    expression: float = 0.0
     expression_explained: Range = (0.6, 0.998)
     expression_multiplicative: float = 0.5
     expression_graphs: tuple[GraphModel, ...] = EXPRESSION_GRAPHS
@@ -192,7 +192,7 @@ class GeneralDomain(Domain):
 
     def style(self, rng: np.random.Generator, *, d: int, n_interventional: int) -> Style:
         """Sample the style of a dataset with d columns."""
-        hidden, batch, confounders, environment, raw, latent, expression = rng.random(7)
+        hidden, batch, confounders, environment, raw, latent = rng.random(6)
         has_environment = bool(n_interventional == 0 and d >= 3 and environment < self.environment)
         n_hidden = 0
         if hidden < self.hidden and d > 1:
@@ -200,7 +200,7 @@ class GeneralDomain(Domain):
         kinds = self.kinds.sample(rng, d - has_environment + n_hidden)
         discrete = bool(kinds.levels.all())
         is_raw = bool(raw < self.raw and not discrete)
-        is_expression = bool(expression < self.expression and not is_raw and not discrete)
+        is_expression = bool(self.expression and not is_raw and not discrete and rng.random() < self.expression)
         return Style(
             kinds=kinds,
             n_hidden=n_hidden,

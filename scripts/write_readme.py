@@ -60,6 +60,21 @@ def _acyclic(records: dict[str, dict[str, Any]]) -> str:
     return f"The edges above 0.5 alone are acyclic in these shares of the datasets: {listed}."
 
 
+def _origins() -> str:
+    """Sentences on what the models of the paper's domains have seen, from the configurations of their first stages."""
+    configs = {name: ROOT / "records" / name / "1" / "config.json" for name in FAMILIES}
+    started = {name: json.loads(path.read_text())["init_from"] for name, path in configs.items()}
+    sentences = []
+    if warm := [f"`{name}`" for name in FAMILIES if started[name] is not None]:
+        sentences.append(
+            f"{' and '.join(warm)}: initialised from `general` and then trained on the own domain only; the results "
+            "out of distribution are therefore not comparable with those of the paper, whose networks saw one domain."
+        )
+    if alone := [f"`{name}`" for name in FAMILIES if started[name] is None]:
+        sentences.append(f"{' and '.join(alone)}: not trained on out-of-distribution data.")
+    return " ".join(sentences)
+
+
 def rows_of(record: dict[str, Any]) -> dict[tuple[str, int, str], dict[str, Any]]:
     """The scores of a record by domain, number of variables and kind of rows."""
     return {(row["domain"], row["d"], row["set"]): row for row in record["scores"]}
@@ -200,10 +215,8 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
         "\n".join(table(records)),
         fill(
             f"{' and '.join(f'`{name}`' for name in broad)}: trained on broad domains that cover most of what is out "
-            "of distribution for the other three models, so these numbers do not measure generalisation. `linear`, "
-            "`rff` and `grn` were initialised from `general` and then trained on their own domain only, so their "
-            "results out of distribution are not comparable with those of the paper's networks, which saw one domain "
-            "only. Outlier handling was tuned on validation data from the shifted domains.",
+            f"of distribution for the other three models, so these numbers do not measure generalisation. {_origins()} "
+            "Outlier handling was tuned on validation data from the shifted domains.",
             WIDTH,
         ),
         fill(

@@ -22,6 +22,7 @@ class RowsConfig(Config):
     max_cells: upper limit of rows times variables, which lowers the largest n of wide tables; 0 sets none.
     interventional_probability: share of batches that have interventional rows at all.
     interventional_share: smallest and largest share of rows that are interventional there (the paper: 50 of 200).
+    all_interventional: share of the batches with interventional rows that have no others, as in randomized trials.
     missing_probability: share of batches with missing cells, which are missing completely at random.
     missing_share: smallest and largest share of cells that are missing there.
     """
@@ -30,6 +31,7 @@ class RowsConfig(Config):
     max_cells: int = param(0, ge=0)
     interventional_probability: float = param(0.5, ge=0, le=1)
     interventional_share: tuple[float, float] = param((0.05, 0.6), ge=0, le=1, ordered=True)
+    all_interventional: float = param(0.0, ge=0, le=1)
     missing_probability: float = param(0.0, ge=0, le=1)
     missing_share: tuple[float, float] = param((0.02, 0.3), ge=0, lt=1, ordered=True)
 
@@ -47,6 +49,8 @@ class RowsConfig(Config):
         low, high = self.n
         mean = (high - low) / math.log(high / low) if high > low else float(high)
         p, (least, most) = self.interventional_probability, self.interventional_share
+        if self.all_interventional:
+            most = 1.0
         always = 0.0 if p < 1.0 else least  # the share that is interventional in every single batch
         usual = mean if p < 1.0 else mean * (1.0 - (least + most) / 2.0)
         observational = max(high - math.floor(always * high), math.ceil(factor * usual))
@@ -66,7 +70,8 @@ class RowsConfig(Config):
         low, high = self.n[0], self.largest(d)
         n = min(high, math.floor(low * ((high + 1) / low) ** size))
         some = interventional < self.interventional_probability
-        wanted = round(n * _between(self.interventional_share, share))
+        only = interventional < self.interventional_probability * self.all_interventional
+        wanted = n if only else round(n * _between(self.interventional_share, share))
         n_interventional = min(n, max(1, wanted)) if some else 0
         return (
             n,

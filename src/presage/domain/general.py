@@ -17,6 +17,7 @@ from presage.domain.domain import Domain
 from presage.domain.general_defaults import (
     DISCRETE_GRAPHS,
     EXPRESSION_GRAPHS,
+    EXPRESSION_MEASUREMENT,
     EXPRESSION_NOISES,
     GRAPHS,
     MECHANISMS,
@@ -54,8 +55,8 @@ class Style:
     """Properties shared by all columns of one dataset, sampled first.
 
     kinds: kinds of all simulated variables, including hidden ones. n_hidden: number of hidden variables. batch: one of
-    the hidden variables is a batch. environment: one column is an environment. measured: columns have measurement
-    errors. graphs: models of graphs with more than `small` variables.
+    the hidden variables is a batch. environment: one column is an environment. measurement: None if the columns have
+    no measurement errors. graphs: models of graphs with more than `small` variables.
     """
 
     kinds: KindPlan
@@ -64,7 +65,7 @@ class Style:
     batch: bool
     environment: bool
     mechanism: MechanismStyle
-    measured: bool
+    measurement: Measurement | None
     graphs: tuple[GraphModel, ...]
 
 
@@ -77,11 +78,13 @@ class GeneralDomain(Domain):
     prefer_confounders: share of these in which variables with two or more children are hidden first.
     batch: share of these in which a hidden batch acts on several columns.
     environment: share of datasets without interventional rows in which one column is an environment.
+    textbook: share of tables as the paper simulates them: continuous, raw scales, no hidden variables, environments or
+    measurement errors. The other shares refer to the remaining datasets.
     raw: share with raw scales as in the paper instead of standardized variables (never if all columns are discrete).
     measured_raw: share of these with measurement errors.
     expression: share of steady-state gene expression among the other datasets, unless all columns are discrete; its
     parents explain more (expression_explained), noise is multiplicative more often (expression_multiplicative), and its
-    graphs and noise families are expression_graphs and expression_noises.
+    graphs, noise families and measurement are expression_graphs, expression_noises and expression_measurement.
     regulation: the mechanism of these datasets.
     explained: range of the share of variance that the parents explain.
     mixture: share with two to four mechanism families in one dataset.
@@ -94,12 +97,13 @@ class GeneralDomain(Domain):
     effect_rows: number of observational rows over which effects are averaged.
     """
 
-    kinds: ColumnKinds = field(default_factory=ColumnKinds)
-    hidden: float = 0.45
+    kinds: ColumnKinds = field(default_factory=lambda: ColumnKinds(continuous=0.41, discrete=0.235))
+    hidden: float = 0.5
     hidden_part: float = 1.0 / 3.0
     prefer_confounders: float = 0.5
     batch: float = 0.15
-    environment: float = 0.15
+    environment: float = 0.17
+    textbook: float = 0.15
     raw: float = 0.3
     mixture: float = 0.35
     own_noise: float = 0.2
@@ -111,6 +115,7 @@ class GeneralDomain(Domain):
     expression_multiplicative: float = 0.5
     expression_graphs: tuple[GraphModel, ...] = EXPRESSION_GRAPHS
     expression_noises: tuple[NoiseFamily, ...] = EXPRESSION_NOISES
+    expression_measurement: Measurement = EXPRESSION_MEASUREMENT
     regulation: Regulation = field(default_factory=Regulation)
     explained: Range = (0.1, 0.99)
     small: int = 7
@@ -137,7 +142,7 @@ class GeneralDomain(Domain):
     def check(self) -> None:
         check_shares(self, "hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture")
         check_shares(self, "own_noise", "multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty")
-        check_shares(self, "feedback", "expression", "expression_multiplicative")
+        check_shares(self, "feedback", "expression", "expression_multiplicative", "textbook")
         for name in ("explained", "expression_explained"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high < 1.0:
@@ -192,7 +197,9 @@ class GeneralDomain(Domain):
 
     def style(self, rng: np.random.Generator, *, d: int, n_interventional: int) -> Style:
         """Sample the style of a dataset with d columns."""
-        hidden, batch, confounders, environment, raw, latent = rng.random(6)
+        hidden, batch, confounders, environment, raw, latent, textbook = rng.random(7)
+        if textbook < self.textbook:
+            return self._textbook(rng, d)
         has_environment = bool(n_interventional == 0 and d >= 3 and environment < self.environment)
         n_hidden = 0
         if hidden < self.hidden and d > 1:
@@ -208,9 +215,26 @@ class GeneralDomain(Domain):
             batch=bool(n_hidden and batch < self.batch),
             environment=has_environment,
             mechanism=self._mechanism_style(rng, is_raw, is_expression, latent),
-            measured=not is_raw or rng.random() < self.measured_raw,
+            measurement=self._style_measurement(rng, is_raw, is_expression),
             graphs=self.discrete_graphs if discrete else self.expression_graphs if is_expression else self.graphs,
         )
+
+    def _textbook(self, rng: np.random.Generator, d: int) -> Style:
+        return Style(
+            kinds=dataclasses.replace(self.kinds, continuous=1.0, discrete=0.0).sample(rng, d),
+            n_hidden=0,
+            prefer_confounders=False,
+            batch=False,
+            environment=False,
+            mechanism=self._mechanism_style(rng, True, False, 0.0),
+            measurement=None,
+            graphs=self.graphs,
+        )
+
+    def _style_measurement(self, rng: np.random.Generator, raw: bool, expression: bool) -> Measurement | None:
+        if raw and rng.random() >= self.measured_raw:
+            return None
+        return self.expression_measurement if expression else self.measurement
 
     def _mechanism_style(self, rng: np.random.Generator, raw: bool, expression: bool, latent: float) -> MechanismStyle:
         noises, weights = self.noises, self.noise_weights
@@ -334,8 +358,8 @@ class GeneralDomain(Domain):
         self, rng: np.random.Generator, style: Style, columns: np.ndarray, kinds: np.ndarray, extra: int
     ) -> dict[str, np.ndarray]:
         x, missing = columns, np.zeros(columns.shape, dtype=bool)
-        if style.measured:
-            x, missing = self.measurement.apply(rng, columns, kinds)
+        if style.measurement is not None:
+            x, missing = style.measurement.apply(rng, columns, kinds)
         return {
             "x": np.ascontiguousarray(x[:, extra:].T),
             "missing": np.ascontiguousarray(missing[:, extra:].T),
@@ -376,11 +400,11 @@ class GeneralDomain(Domain):
 
 _STRATA: dict[str, dict[str, Any]] = {
     "continuous": {"kinds": {"continuous": 1.0, "discrete": 0.0}, "hidden": 0.0, "environment": 0.0},
-    "discrete": {"kinds": {"continuous": 0.0, "discrete": 1.0}, "hidden": 0.0, "environment": 0.0},
-    "mixed": {"kinds": {"continuous": 0.0, "discrete": 0.0}, "hidden": 0.0, "environment": 0.0},
-    "confounded": {"hidden": 1.0, "prefer_confounders": 1.0, "environment": 0.0},
+    "discrete": {"kinds": {"continuous": 0.0, "discrete": 1.0}, "hidden": 0.0, "environment": 0.0, "textbook": 0.0},
+    "mixed": {"kinds": {"continuous": 0.0, "discrete": 0.0}, "hidden": 0.0, "environment": 0.0, "textbook": 0.0},
+    "confounded": {"hidden": 1.0, "prefer_confounders": 1.0, "environment": 0.0, "textbook": 0.0},
     "interventional": {"environment": 0.0},
-    "environment": {"environment": 1.0},
+    "environment": {"environment": 1.0, "textbook": 0.0},
 }
 
 

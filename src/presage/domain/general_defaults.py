@@ -5,6 +5,7 @@ from __future__ import annotations
 from presage.graphs import random as graphs
 from presage.graphs.layered import Layered, UniformDensity
 from presage.graphs.regulatory import RegulatorySubgraph
+from presage.simulators.measurement import Measurement
 from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
 from presage.simulators.mechanisms_general import (
     FourierFeatures,
@@ -31,6 +32,7 @@ from presage.simulators.noise_general import (
 __all__ = [
     "DISCRETE_GRAPHS",
     "EXPRESSION_GRAPHS",
+    "EXPRESSION_MEASUREMENT",
     "EXPRESSION_NOISES",
     "GRAPHS",
     "MECHANISMS",
@@ -115,3 +117,6 @@ EXPRESSION_NOISES: tuple[NoiseFamily, ...] = (
     MixtureNoise(),
 )
 """Also the concentrations of genes without regulators."""
+
+EXPRESSION_MEASUREMENT = Measurement(noise=0.75, proportional=0.6, noise_level=(0.03, 0.4), distortion=0.15)
+"""Arrays and sequencing measure every gene with noise, most of it proportional to its concentration."""

@@ -123,6 +123,9 @@ class Feedback(Component):
                     rng, x[j, rows], mode, kind=int(ColumnKind.CONTINUOUS), levels=0, mean=mean[j], sd=sd[j]
                 )
             x = equilibrium(weights, noise, saturating=saturating, held=plan.done.T, values=values)
+            usual = weights.T @ (np.tanh(x) if saturating else x) + noise
+            for j in (j for j, mode in plan.modes.items() if mode == "activity"):
+                x[j] = usual[j]  # what is measured; the others settled with the altered activity
         base = x[:, :fit]
         rise = (np.tanh(base + sd[:, None]) - np.tanh(base)).mean(axis=1) if saturating else sd
         effects = np.where(graph > 0, weights * rise[:, None] / sd, np.nan)

@@ -81,6 +81,7 @@ def sample_general(
     done = Sampled(np.empty((m, n)), [None] * m, parents, order, np.zeros(m), np.ones(m), np.ones(m))
     maker = _NodeMaker(rng, structure, style, kinds, environments, n, done)
     whole = slice(None)
+    measured: dict[int, np.ndarray] = {}
     for j in order:
         if j == structure.environment and structure.environments is not None:
             values = structure.environments.codes.astype(np.float64)
@@ -93,6 +94,8 @@ def sample_general(
             rows = np.flatnonzero(plan.done[:, j])
             if len(rows):
                 raw = style.explained is None
+                if plan.modes[j] == "activity":
+                    measured[j] = values
                 values = values.copy()  # a root's values may be the noise itself, which is kept
                 values[rows] = interventions.apply(
                     rng,
@@ -103,6 +106,8 @@ def sample_general(
                     mean=0.0 if raw else mean,
                     sd=1.0 if raw and not structure.kinds[j] else sd,
                 )
+        done.columns[j] = values
+    for j, values in measured.items():  # now that the children have seen the altered values
         done.columns[j] = values
     return done
 

@@ -10,14 +10,16 @@ import numpy as np
 from presage.columns import ColumnKind
 from presage.config import Component, Range, register
 from presage.errors import ConfigError
-from presage.simulators.draws import check_shares, signed_uniform
+from presage.simulators.draws import check_shares, log_uniform, signed_uniform
 from presage.simulators.interventions import assign_targets
 
-__all__ = ["MODES", "InterventionPlan", "MixedInterventions"]
+__all__ = ["HARD_MODES", "MODES", "SOFT_MODES", "InterventionPlan", "MixedInterventions"]
 
-MODES = ("constant", "random", "off_range", "shift", "scale", "held")
-"""Constant value; different value in each row; value far outside the usual range; shift; scaling; value pulled
-towards a constant. The last three are soft interventions."""
+MODES = ("constant", "random", "off_range", "shift", "scale", "held", "activity")
+"""Constant value; value randomized in each row; value far outside the usual range; shift; scaling; value pulled
+towards a constant; the same for the value that acts on the children, while the measured one is as usual (inhibitors
+change the activity of an enzyme, not its amount). The last four are soft interventions."""
+HARD_MODES, SOFT_MODES = MODES[:3], MODES[3:]
 
 
 @dataclass
@@ -35,6 +37,9 @@ class MixedInterventions(Component):
     """Interventions whose mode is sampled for each dataset, or for each target.
 
     share: share of variables that are targets. soft: share of soft interventions.
+    single: share of datasets with one target, as in a randomized trial.
+    factorial: share of datasets in which an interventional row sets several targets at once, as in a designed experiment.
+    These have at most half of the variables as targets, and their values are randomized.
     own_mode: share of datasets in which each target has its own mode.
     two_targets: share of datasets in which some rows have two targets.
     mislabelled: share of datasets in which some rows have a wrong label. mislabelled_rows: share of these rows.
@@ -44,6 +49,8 @@ class MixedInterventions(Component):
 
     share: Range = (0.1, 1.0)
     soft: float = 0.35
+    single: float = 0.12
+    factorial: float = 0.15
     own_mode: float = 0.25
     two_targets: float = 0.15
     mislabelled: float = 0.1
@@ -52,7 +59,7 @@ class MixedInterventions(Component):
     off_range: Range = (3.0, 6.0)
 
     def check(self) -> None:
-        check_shares(self, "soft", "own_mode", "two_targets", "mislabelled")
+        check_shares(self, "soft", "single", "factorial", "own_mode", "two_targets", "mislabelled")
         for name in ("share", "mislabelled_rows"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high <= 1.0:
@@ -63,7 +70,8 @@ class MixedInterventions(Component):
                 raise ConfigError(f"MixedInterventions.{name} needs 0 <= low <= high")
 
     def _mode(self, rng: np.random.Generator) -> str:
-        return MODES[(3 if rng.random() < self.soft else 0) + int(rng.random() * 3)]
+        modes = SOFT_MODES if rng.random() < self.soft else HARD_MODES
+        return modes[int(rng.random() * len(modes))]
 
     def plan(
         self, rng: np.random.Generator, candidates: np.ndarray, *, n: int, m: int, n_interventional: int
@@ -72,15 +80,24 @@ class MixedInterventions(Component):
         done = np.zeros((n, m), dtype=bool)
         if not n_interventional or not len(candidates):
             return InterventionPlan(done, done, {})
-        count = max(1, math.ceil(rng.uniform(*self.share) * len(candidates) - 1e-9))
+        single, factorial = (rng.random(2) < (self.single, self.factorial)).tolist()
+        count = 1 if single else max(1, math.ceil(rng.uniform(*self.share) * len(candidates) - 1e-9))
+        if factorial:
+            count = min(count, max(1, len(candidates) // 2))
         targets = rng.permutation(candidates)[:count]
         rows = np.arange(n - n_interventional, n)
         done[rows, assign_targets(rng, targets, n_interventional)] = True
-        if rng.random() < self.two_targets:
+        if factorial:
+            often = 1.0 if rng.random() < 0.6 else rng.random()
+            done[np.ix_(rows, targets)] |= rng.random((n_interventional, count)) < often
+        elif rng.random() < self.two_targets:
             second = rows[rng.random(n_interventional) < rng.random()]
             done[second, targets[(rng.random(len(second)) * count).astype(np.intp)]] = True
-        common = None if rng.random() < self.own_mode else self._mode(rng)
-        modes = {int(j): common or self._mode(rng) for j in targets}
+        if factorial or (single and rng.random() < 0.6):
+            modes = dict.fromkeys(targets.tolist(), "random")
+        else:
+            common = None if rng.random() < self.own_mode else self._mode(rng)
+            modes = {int(j): common or self._mode(rng) for j in targets}
         labels = done
         if rng.random() < self.mislabelled and len(candidates) > 1:
             wrong = rows[rng.random(n_interventional) < rng.uniform(*self.mislabelled_rows)]
@@ -111,7 +128,7 @@ class MixedInterventions(Component):
         if mode == "constant":
             result = np.full(len(values), mean + size * sd)
         elif mode == "random":
-            result = mean + sd * rng.uniform(0.5, 1.5) * signed_uniform(rng, self.strength, len(values))
+            result = self._randomized(rng, values, mean, sd)
         elif mode == "off_range":
             far = signed_uniform(rng, self.off_range, 1)[0]
             result = mean + sd * (far + 0.1 * rng.standard_normal(len(values)))
@@ -125,12 +142,38 @@ class MixedInterventions(Component):
             result = keep * values + (1.0 - keep) * (mean + size * sd)
         return np.maximum(np.rint(result), 0.0) if kind == ColumnKind.COUNT else result
 
+    def _randomized(self, rng: np.random.Generator, values: np.ndarray, mean: float, sd: float) -> np.ndarray:
+        """Values assigned at random: away from the mean, Gaussian, uniform, some doses, or the usual ones shuffled."""
+        n, design = len(values), rng.random()
+        if design < 0.15:
+            return np.asarray(mean + sd * rng.uniform(0.5, 1.5) * signed_uniform(rng, self.strength, n))
+        if design < 0.35:
+            return rng.permutation(values)
+        if rng.random() < 0.5:
+            mean = mean + sd * rng.uniform(-1.5, 1.5)
+        width = sd * log_uniform(rng, (0.3, 3.0))
+        if design < 0.6:
+            return np.asarray(mean + width * rng.standard_normal(n))
+        if design < 0.8:
+            return np.asarray(mean + width * rng.uniform(-1.7, 1.7, n))
+        n_doses = 2 + int(rng.random() * 4)
+        doses = np.linspace(-1.5, 1.5, n_doses) if rng.random() < 0.5 else rng.standard_normal(n_doses)
+        return np.asarray(mean + width * doses[_unequal(rng, n_doses, n)])
+
     def _level(self, rng: np.random.Generator, values: np.ndarray, mode: str, levels: int) -> np.ndarray:
         n = len(values)
         if mode == "random":
-            return np.floor(rng.random(n) * levels)
+            if rng.random() < 0.35:
+                return rng.permutation(values)
+            return _unequal(rng, levels, n).astype(np.float64)
         level = float(int(rng.random() * levels))
         if mode in ("constant", "off_range"):
             return np.full(n, level)
         # Soft: some rows take the level, the others depend on their parents.
         return np.where(rng.random(n) < rng.uniform(0.3, 0.9), level, values)
+
+
+def _unequal(rng: np.random.Generator, k: int, n: int) -> np.ndarray:
+    """n numbers below k, with equal or unequal probabilities."""
+    shares = np.ones(k) if rng.random() < 0.5 else rng.uniform(0.2, 1.0, k)
+    return np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), rng.random(n)), k - 1)

@@ -59,12 +59,15 @@ class Measurement(Component):
 
     Continuous columns are standardized, distorted, then given units and rounded. Discrete columns have missing cells
     only; counts also have outliers and extra zeros. `clean` is the share of datasets without measurement errors.
+    `proportional` is the share of the datasets with noise in which the noise of a value grows with its distance from the
+    smallest of its column, as that of concentrations.
     """
 
     clean: float = 0.2
     rounding: float = 0.6
     distortion: float = 0.25
     noise: float = 0.1
+    proportional: float = 0.3
     outliers: float = 0.1
     missing: float = 0.15
     zeros: float = 0.06
@@ -75,7 +78,8 @@ class Measurement(Component):
     digits: tuple[int, int] = (1, 4)
 
     def check(self) -> None:
-        check_shares(self, "clean", "rounding", "distortion", "noise", "outliers", "missing", "zeros", "censoring")
+        check_shares(self, "clean", "rounding", "distortion", "noise", "proportional")
+        check_shares(self, "outliers", "missing", "zeros", "censoring")
         for name in ("noise_level", "outlier_share", "missing_share"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high:
@@ -106,7 +110,7 @@ class Measurement(Component):
             sd = np.sqrt(np.einsum("ij,ij->i", x, x) / x.shape[1])
             x /= np.where(sd > 0, sd, 1.0)[:, None]
             if noise:
-                x += log_uniform(rng, self.noise_level) * rng.standard_normal(x.shape)
+                self._noise(rng, x)
             if distortion:
                 self._distort(rng, x)
             if censoring:
@@ -125,6 +129,14 @@ class Measurement(Component):
         mask = self._missing(rng, columns, kinds)
         columns[mask] = 0.0
         return columns, mask
+
+    def _noise(self, rng: np.random.Generator, x: np.ndarray) -> None:
+        noise = log_uniform(rng, self.noise_level) * rng.standard_normal(x.shape)
+        if rng.random() < self.proportional:
+            above = x - x.min(axis=1, keepdims=True)
+            mean = above.mean(axis=1, keepdims=True)
+            noise *= above / np.where(mean > 0, mean, 1.0)
+        x += noise
 
     def _distort(self, rng: np.random.Generator, x: np.ndarray) -> None:
         common = DISTORTIONS[int(rng.random() * len(DISTORTIONS))] if rng.random() < 0.6 else None

@@ -164,6 +164,9 @@ def test_shares_of_batches() -> None:
     share = (intervened / n)[intervened > 0]
     assert 0.04 < share.min() < 0.07
     assert 0.58 < share.max() < 0.61
+    rows = RowsConfig(all_interventional=0.25)
+    trials = [rows.draw(generator(0, Stream.TEST, k)) for k in range(4000)]
+    assert np.mean([n == intervened for n, intervened, _ in trials]) == pytest.approx(0.125, abs=0.02)
 
 
 @given(
@@ -171,13 +174,19 @@ def test_shares_of_batches() -> None:
     more=st.integers(0, 200),
     p=st.sampled_from([0.0, 0.3, 1.0]),
     ends=st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted),
+    only=st.sampled_from([0.0, 0.4]),
     factor=st.floats(1, 8),
     seed=st.integers(0, 1000),
 )
 def test_stored_rows_suffice_for_every_batch(
-    low: int, more: int, p: float, ends: list[float], factor: float, seed: int
+    low: int, more: int, p: float, ends: list[float], only: float, factor: float, seed: int
 ) -> None:
-    rows = RowsConfig(n=(low, low + more), interventional_probability=p, interventional_share=(ends[0], ends[1]))
+    rows = RowsConfig(
+        n=(low, low + more),
+        interventional_probability=p,
+        interventional_share=(ends[0], ends[1]),
+        all_interventional=only,
+    )
     observational, interventional = rows.stored(factor)
     for k in range(20):
         n, intervened, _ = rows.draw(generator(seed, Stream.TEST, k))

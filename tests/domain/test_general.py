@@ -16,6 +16,7 @@ from presage.errors import ConfigError
 from presage.graphs.ops import is_acyclic
 from presage.rng import Stream, generator
 from presage.simulators.columns import ColumnKinds
+from presage.simulators.interventions_general import MixedInterventions
 from presage.simulators.measurement import Measurement
 from presage.simulators.mechanisms_general import WeightedSum
 from presage.simulators.noise_general import GaussianNoise
@@ -24,6 +25,7 @@ from presage.simulators.regulation import Regulation
 DOMAIN = GeneralDomain()
 PLAIN = dataclasses.replace(
     GeneralDomain.stratum("continuous"),
+    textbook=0.0,
     raw=0.0,
     mechanisms=(WeightedSum(),),
     mechanism_weights=(1.0,),
@@ -249,7 +251,10 @@ def test_environments_change_the_mechanisms_they_point_to() -> None:
 
 def test_interventions_cut_targets_from_their_parents() -> None:
     domain = dataclasses.replace(
-        PLAIN, interventions=dataclasses.replace(PLAIN.interventions, soft=0.0, mislabelled=0.0, two_targets=0.0)
+        PLAIN,
+        interventions=dataclasses.replace(
+            PLAIN.interventions, soft=0.0, mislabelled=0.0, two_targets=0.0, factorial=0.0
+        ),
     )
     inside, outside = [], []
     for k in range(40):
@@ -279,7 +284,8 @@ def test_feedback_gives_cyclic_graphs_with_effects() -> None:
 def test_without_rounding_continuous_columns_have_no_ties() -> None:
     x = draw(PLAIN, 0, 5, 300)["x"]
     assert all(len(np.unique(column)) == 300 for column in x.T)
-    rounded = [draw(DOMAIN, k, 6, 300) for k in range(120)]
+    measured = dataclasses.replace(DOMAIN, textbook=0.0)
+    rounded = [draw(measured, k, 6, 300) for k in range(120)]
     tied = [
         np.mean([len(np.unique(data["x"][:, j])) < 290 for j in np.flatnonzero(data["column_kinds"] == 0)] or [0.0])
         for data in rounded
@@ -288,10 +294,50 @@ def test_without_rounding_continuous_columns_have_no_ties() -> None:
     assert 0.3 < np.mean(np.array(tied) > 0.5) < 0.7
 
 
+def test_textbook_tables_are_unmeasured_linear_or_rff_systems_on_raw_scales() -> None:
+    domain = dataclasses.replace(DOMAIN, textbook=1.0, hidden=1.0, environment=1.0, expression=1.0)
+    spread = []
+    for k in range(30):
+        data = draw(domain, k, 8, 200)
+        assert (data["column_kinds"] == 0).all()
+        assert not data["missing"].any()
+        assert not data["confounded"].any()
+        assert all(len(np.unique(column)) == 200 for column in data["x"].T)
+        style = domain.style(generator(5, Stream.TEST, k), d=8, n_interventional=0)
+        (mechanism,) = style.mechanism.mechanisms
+        assert isinstance(mechanism, tuple(type(raw) for raw in domain.raw_mechanisms))
+        spread.append(data["x"].std(axis=0).max())
+    assert np.median(spread) > 2.0
+
+
+def test_inhibited_activities_change_the_children_and_not_the_target() -> None:
+    """Two variables, the cause inhibited: its values keep their distribution, those of the effect move."""
+
+    class Inhibitors(MixedInterventions):
+        def _mode(self, rng: np.random.Generator) -> str:
+            return "activity"
+
+    interventions = Inhibitors(single=0.0, factorial=0.0, mislabelled=0.0, share=(1.0, 1.0))
+    domain = dataclasses.replace(PLAIN, interventions=interventions, explained=(0.9, 0.99))
+    cause, effect = [], []
+    for k in range(60):
+        data = draw(domain, k, 2, 1000, 600)
+        for i, j in np.argwhere(data["graph"]):
+            rows = data["interventions"][:, i]
+            usual = ~data["interventions"].any(axis=1)
+            x = data["x"]
+            cause.append(abs(x[rows, i].mean() - x[usual, i].mean()) / x[usual, i].std())
+            effect.append(abs(x[rows, j].mean() - x[usual, j].mean()) / x[usual, j].std())
+    assert len(cause) > 15
+    assert max(cause) < 0.4
+    assert np.median(effect) > 0.3
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"hidden": 1.5},
+        {"textbook": -0.1},
         {"explained": (0.0, 0.5)},
         {"mechanism_weights": (1.0,)},
         {"noises": (), "noise_weights": ()},
@@ -322,6 +368,8 @@ def test_expression_tables_are_optional_and_leave_other_tables_unchanged() -> No
         regulated = any(isinstance(mechanism, Regulation) for mechanism in style.mechanism.mechanisms)
         discrete = bool(style.kinds.levels.all())
         assert regulated == (style.mechanism.explained is not None and not discrete)
+        if style.measurement is not None:
+            assert (style.measurement == always.expression_measurement) == regulated
         assert (style.graphs == always.expression_graphs) == regulated
         before = DOMAIN.style(generator(5, Stream.TEST, k), d=10, n_interventional=0)
         assert before.graphs != always.expression_graphs

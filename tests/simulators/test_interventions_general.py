@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -11,10 +12,10 @@ from presage.columns import ColumnKind
 from presage.config import from_json, to_json
 from presage.errors import ConfigError
 from presage.simulators.environments import Environments
-from presage.simulators.interventions_general import MODES, MixedInterventions
+from presage.simulators.interventions_general import HARD_MODES, MODES, SOFT_MODES, MixedInterventions
 from presage.simulators.mechanisms_general import WeightedSum
 
-PLAIN = MixedInterventions(two_targets=0.0, mislabelled=0.0)
+PLAIN = MixedInterventions(single=0.0, factorial=0.0, two_targets=0.0, mislabelled=0.0)
 
 
 def apply(mode: str, values: np.ndarray, *, kind: int = 0, levels: int = 0, seed: int = 0) -> np.ndarray:
@@ -43,13 +44,13 @@ def test_share_of_targets_spans_its_range() -> None:
 
 
 def test_some_rows_have_two_targets() -> None:
-    interventions = MixedInterventions(two_targets=1.0, mislabelled=0.0, share=(1.0, 1.0))
+    interventions = dataclasses.replace(PLAIN, two_targets=1.0, share=(1.0, 1.0))
     plan = interventions.plan(np.random.default_rng(0), np.arange(10), n=300, m=10, n_interventional=300)
     assert set(plan.done.sum(axis=1).tolist()) == {1, 2}
 
 
 def test_mislabelled_rows_are_few_and_still_name_a_candidate() -> None:
-    interventions = MixedInterventions(two_targets=0.0, mislabelled=1.0, mislabelled_rows=(0.1, 0.1))
+    interventions = dataclasses.replace(PLAIN, mislabelled=1.0, mislabelled_rows=(0.1, 0.1))
     plan = interventions.plan(np.random.default_rng(0), np.arange(2, 10), n=2000, m=10, n_interventional=1000)
     wrong = (plan.done != plan.labels).any(axis=1)
     assert not wrong[:1000].any()
@@ -61,7 +62,7 @@ def test_mislabelled_rows_are_few_and_still_name_a_candidate() -> None:
 def test_modes_are_shared_by_a_dataset_or_not() -> None:
     number = []
     for seed in range(200):
-        plan = MixedInterventions(own_mode=0.5).plan(
+        plan = dataclasses.replace(PLAIN, own_mode=0.5).plan(
             np.random.default_rng(seed), np.arange(12), n=50, m=12, n_interventional=50
         )
         number.append(len(set(plan.modes.values())))
@@ -71,9 +72,14 @@ def test_modes_are_shared_by_a_dataset_or_not() -> None:
 def test_hard_modes_ignore_the_value_and_soft_ones_do_not() -> None:
     values = np.random.default_rng(1).normal(10.0, 2.0, 500)
     other = values[::-1].copy()
-    for mode in MODES[:3]:
-        np.testing.assert_array_equal(apply(mode, values), apply(mode, other))
-    for mode in MODES[3:]:
+    for mode in HARD_MODES:
+        for seed in range(20):
+            # Shuffled values depend on the order of rows and agree only when sorted.
+            np.testing.assert_array_equal(
+                np.sort(apply(mode, values, seed=seed)), np.sort(apply(mode, other, seed=seed))
+            )
+            assert mode == "constant" or abs(np.corrcoef(apply(mode, values, seed=seed), values)[0, 1]) < 0.2
+    for mode in SOFT_MODES:
         result = apply(mode, values)
         assert np.corrcoef(result, values)[0, 1] == pytest.approx(1.0)
         assert np.abs(result - values).max() > 0.01
@@ -89,7 +95,42 @@ def test_numeric_modes_have_their_sizes() -> None:
         shift = (apply("shift", values, seed=seed) - values) / 2.0
         assert np.ptp(shift) < 1e-9
         assert 0.5 <= abs(shift[0]) <= 3.0
-        assert len(np.unique(apply("random", values, seed=seed))) == 400
+
+
+def test_randomized_values_are_doses_shuffled_or_new_ones() -> None:
+    values = np.random.default_rng(2).normal(10.0, 2.0, 400)
+    designs = set()
+    for seed in range(60):
+        result = apply("random", values, seed=seed)
+        assert result.std() > 0
+        distinct = len(np.unique(result))
+        if np.array_equal(np.sort(result), np.sort(values)):
+            designs.add("shuffled")
+        elif distinct <= 5:
+            designs.add("doses")
+        else:
+            assert distinct == 400
+            designs.add("new")
+    assert designs == {"shuffled", "doses", "new"}
+
+
+def test_single_targets_are_randomized_trials_and_factorial_designs_set_several_targets() -> None:
+    trials = dataclasses.replace(PLAIN, single=1.0)
+    factorial = dataclasses.replace(PLAIN, factorial=1.0, share=(1.0, 1.0))
+    randomized = together = 0
+    for seed in range(60):
+        plan = trials.plan(np.random.default_rng(seed), np.arange(8), n=100, m=8, n_interventional=60)
+        assert (plan.done[40:].sum(axis=1) == 1).all()
+        (mode,) = plan.modes.values()
+        randomized += mode == "random"
+        plan = factorial.plan(np.random.default_rng(seed), np.arange(8), n=100, m=8, n_interventional=60)
+        assert set(plan.modes.values()) == {"random"}
+        assert len(plan.modes) == 4
+        assert not plan.done[:40].any()
+        assert plan.done[40:].any(axis=1).all()
+        together += bool((plan.done[40:].sum(axis=1) == 4).all())
+    assert 0.5 < randomized / 60 < 0.9
+    assert 0.4 < together / 60 < 0.8
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -99,7 +140,7 @@ def test_discrete_targets_get_levels(mode) -> None:
         codes = np.floor(rng.random(300) * 4)
         result = apply(mode, codes, kind=ColumnKind.NOMINAL, levels=4, seed=seed)
         assert set(np.unique(result)) <= {0.0, 1.0, 2.0, 3.0}
-        if mode in MODES[3:]:
+        if mode in SOFT_MODES:
             changed = result != codes
             assert 0.1 < changed.mean() < 0.95
             assert len(np.unique(result[changed])) == 1
@@ -151,6 +192,7 @@ def test_json_and_bad_parameters() -> None:
         assert from_json(json.loads(json.dumps(to_json(component)))) == component
     for make in (
         lambda: MixedInterventions(soft=1.1),
+        lambda: MixedInterventions(factorial=-0.1),
         lambda: MixedInterventions(share=(0.0, 1.0)),
         lambda: MixedInterventions(strength=(2.0, 1.0)),
         lambda: Environments(groups=(1, 3)),

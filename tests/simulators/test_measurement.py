@@ -102,13 +102,23 @@ def test_zero_inflated_columns_are_positive_with_zeros() -> None:
 
 def test_noise_and_outliers_have_their_size() -> None:
     columns, kinds = numbers(2, n=4000)
-    noisy, _ = only(noise=1.0, noise_level=(0.3, 0.3)).apply(np.random.default_rng(4), columns, kinds)
+    noisy, _ = only(noise=1.0, proportional=0.0, noise_level=(0.3, 0.3)).apply(np.random.default_rng(4), columns, kinds)
     standard = (columns - columns.mean(axis=1, keepdims=True)) / columns.std(axis=1, keepdims=True)
     assert (noisy - standard).std() == pytest.approx(0.3, rel=0.03)
     far, _ = only(outliers=1.0, outlier_share=(0.01, 0.01)).apply(np.random.default_rng(5), columns, kinds)
     changed = np.abs(far - standard) > 1e-9
     assert changed.mean() == pytest.approx(0.01, abs=0.002)
     assert np.abs((far - standard)[changed]).min() > 3.9
+
+
+def test_proportional_noise_grows_with_the_value() -> None:
+    columns, kinds = numbers(2, n=4000)
+    standard = (columns - columns.mean(axis=1, keepdims=True)) / columns.std(axis=1, keepdims=True)
+    measurement = only(noise=1.0, proportional=1.0, noise_level=(0.1, 0.1))
+    noisy, _ = measurement.apply(np.random.default_rng(4), columns, kinds)
+    above = standard - standard.min(axis=1, keepdims=True)
+    relative = (noisy - standard) / np.where(above > 0, above, np.inf) * above.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(relative.std(axis=1), 0.1, rtol=0.05)
 
 
 def test_missing_cells_hold_zero_and_have_their_share() -> None:

@@ -38,8 +38,8 @@ class MixedInterventions(Component):
 
     share: share of variables that are targets. soft: share of soft interventions.
     single: share of datasets with one target, as in a randomized trial.
-    factorial: share of datasets in which an interventional row sets several targets at once, as in a designed experiment.
-    These have at most half of the variables as targets, and their values are randomized.
+    factorial: share of datasets in which an interventional row sets several targets at once, as in a designed
+    experiment. These have at most half of the variables as targets, and their values are randomized.
     own_mode: share of datasets in which each target has its own mode.
     two_targets: share of datasets in which some rows have two targets.
     mislabelled: share of datasets in which some rows have a wrong label. mislabelled_rows: share of these rows.

@@ -59,8 +59,8 @@ class Measurement(Component):
 
     Continuous columns are standardized, distorted, then given units and rounded. Discrete columns have missing cells
     only; counts also have outliers and extra zeros. `clean` is the share of datasets without measurement errors.
-    `proportional` is the share of the datasets with noise in which the noise of a value grows with its distance from the
-    smallest of its column, as that of concentrations.
+    `proportional` is the share of the datasets with noise in which the noise of a value grows with its distance from
+    the smallest of its column, as that of concentrations.
     """
 
     clean: float = 0.2

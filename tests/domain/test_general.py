@@ -23,6 +23,7 @@ from presage.simulators.noise_general import GaussianNoise
 from presage.simulators.regulation import Regulation
 
 DOMAIN = GeneralDomain()
+ACYCLIC = dataclasses.replace(DOMAIN, feedback=0.0)
 PLAIN = dataclasses.replace(
     GeneralDomain.stratum("continuous"),
     textbook=0.0,
@@ -33,6 +34,8 @@ PLAIN = dataclasses.replace(
     noise_weights=(1.0,),
     multiplicative=0.0,
     heteroscedastic=0.0,
+    precise=0.0,
+    expression=0.0,
     measurement=Measurement(clean=1.0),
 )
 TYPES = {
@@ -59,7 +62,6 @@ def check(data: dict[str, Any], d: int, n: int, n_interventional: int) -> None:
     x, kinds, graph, effects = data["x"], data["column_kinds"], data["graph"], data["effects"]
     assert np.isfinite(x).all()
     assert (x[data["missing"]] == 0).all()
-    assert is_acyclic(graph)
     assert (data["confounded"] == data["confounded"].T).all()
     assert not data["confounded"].diagonal().any()
     assert not data["interventions"][: n - n_interventional].any()
@@ -85,7 +87,9 @@ def check(data: dict[str, Any], d: int, n: int, n_interventional: int) -> None:
 def test_datasets_are_well_formed(stratum, d, n, n_interventional) -> None:
     domain = DOMAIN if stratum is None else DOMAIN.strata()[stratum]
     for k in range(12):
-        check(draw(domain, k, d, n, n_interventional), d, n, n_interventional)
+        data = draw(domain, k, d, n, n_interventional)
+        check(data, d, n, n_interventional)
+        assert domain.feedback or is_acyclic(data["graph"])
 
 
 def test_a_hundred_variables() -> None:
@@ -145,6 +149,7 @@ def test_shares_of_the_default_domain() -> None:
     assert continuous == pytest.approx(0.5, abs=0.08)
     assert discrete == pytest.approx(0.2, abs=0.07)
     assert environment == pytest.approx(0.15, abs=0.06)
+    assert np.mean([not is_acyclic(data["graph"]) for data in drawn]) == pytest.approx(0.04, abs=0.025)
     assert 0.2 < np.mean([data["confounded"].any() for data in drawn]) < 0.45
     edges = [data["graph"].sum() / 12 for data in drawn]
     assert 0.8 < np.median(edges) < 2.0
@@ -166,6 +171,20 @@ def test_neither_variance_nor_explained_variance_grows_along_the_order() -> None
             (early if ancestors[j] <= 2 else late).append(1.0 - residual.var())
     assert min(len(early), len(late)) > 100
     assert abs(np.mean(early) - np.mean(late)) < 0.06
+
+
+def test_precise_tables_are_nearly_deterministic() -> None:
+    domain = dataclasses.replace(PLAIN, precise=1.0)
+    unexplained = []
+    for k in range(30):
+        data = draw(domain, k, 6, 400)
+        x, graph = data["x"], data["graph"]
+        for j in np.flatnonzero(graph.any(axis=0)):
+            parents = x[:, graph[:, j] == 1]
+            residual = x[:, j] - parents @ np.linalg.lstsq(parents, x[:, j], rcond=None)[0]
+            unexplained.append(residual.var() / x[:, j].var())
+    assert max(unexplained) < 0.08
+    assert min(unexplained) < 0.002
 
 
 def test_position_says_nothing_about_causes() -> None:
@@ -295,7 +314,7 @@ def test_without_rounding_continuous_columns_have_no_ties() -> None:
 
 
 def test_textbook_tables_are_unmeasured_linear_or_rff_systems_on_raw_scales() -> None:
-    domain = dataclasses.replace(DOMAIN, textbook=1.0, hidden=1.0, environment=1.0, expression=1.0)
+    domain = dataclasses.replace(ACYCLIC, textbook=1.0, hidden=1.0, environment=1.0, expression=1.0)
     spread = []
     for k in range(30):
         data = draw(domain, k, 8, 200)
@@ -338,6 +357,8 @@ def test_inhibited_activities_change_the_children_and_not_the_target() -> None:
     [
         {"hidden": 1.5},
         {"textbook": -0.1},
+        {"precise": 1.1},
+        {"unexplained": (0.0, 0.1)},
         {"explained": (0.0, 0.5)},
         {"mechanism_weights": (1.0,)},
         {"noises": (), "noise_weights": ()},
@@ -358,8 +379,9 @@ def test_kinds_of_a_domain_can_be_changed() -> None:
         assert data["x"][:, data["column_kinds"] == ColumnKind.NOMINAL].max(initial=0) <= 2
 
 
-def test_expression_tables_are_optional_and_leave_other_tables_unchanged() -> None:
-    always = dataclasses.replace(DOMAIN, expression=1.0)
+def test_expression_tables_replace_standardized_continuous_tables() -> None:
+    always = dataclasses.replace(ACYCLIC, expression=1.0)
+    never = dataclasses.replace(ACYCLIC, expression=0.0)
     changed = 0
     for k in range(20):
         data = draw(always, k, 10, 80)
@@ -371,7 +393,7 @@ def test_expression_tables_are_optional_and_leave_other_tables_unchanged() -> No
         if style.measurement is not None:
             assert (style.measurement == always.expression_measurement) == regulated
         assert (style.graphs == always.expression_graphs) == regulated
-        before = DOMAIN.style(generator(5, Stream.TEST, k), d=10, n_interventional=0)
+        before = never.style(generator(5, Stream.TEST, k), d=10, n_interventional=0)
         assert before.graphs != always.expression_graphs
         changed += regulated
     assert 5 < changed < 20

@@ -32,7 +32,7 @@ from presage.graphs.limits import limit_density, limit_parents
 from presage.graphs.random import GraphModel
 from presage.simulators.categorical import CategoricalMechanism, LogitSampling, ProbabilityTable
 from presage.simulators.columns import ColumnKinds, KindPlan
-from presage.simulators.draws import check_shares
+from presage.simulators.draws import check_shares, log_uniform
 from presage.simulators.effects import direct_effects
 from presage.simulators.environments import Environments
 from presage.simulators.feedback import Feedback
@@ -87,13 +87,16 @@ class GeneralDomain(Domain):
     graphs, noise families and measurement are expression_graphs, expression_noises and expression_measurement.
     regulation: the mechanism of these datasets.
     explained: range of the share of variance that the parents explain.
+    precise, expression_precise: share of datasets, and of expression tables, that are nearly deterministic: the share
+    that the parents do not explain is log-uniform within `unexplained`, as in physical instruments and in models of
+    regulation at steady state.
     mixture: share with two to four mechanism families in one dataset.
     own_noise: share in which each variable samples its own noise family.
     multiplicative, heteroscedastic: share in which some or all variables have such noise.
     graphs: graph models, chosen uniformly; small_graphs for up to `small` variables, discrete_graphs if all columns are
     discrete.
     empty: share of graphs without edges. max_density: largest share of adjacent pairs.
-    feedback: share of cyclic systems at equilibrium.
+    feedback: share of cyclic systems at equilibrium; the graphs of all other datasets are acyclic.
     effect_rows: number of observational rows over which effects are averaged.
     """
 
@@ -110,7 +113,7 @@ class GeneralDomain(Domain):
     multiplicative: float = 0.08
     heteroscedastic: float = 0.15
     measured_raw: float = 0.5
-    expression: float = 0.0
+    expression: float = 0.15
     expression_explained: Range = (0.6, 0.998)
     expression_multiplicative: float = 0.5
     expression_graphs: tuple[GraphModel, ...] = EXPRESSION_GRAPHS
@@ -118,6 +121,9 @@ class GeneralDomain(Domain):
     expression_measurement: Measurement = EXPRESSION_MEASUREMENT
     regulation: Regulation = field(default_factory=Regulation)
     explained: Range = (0.1, 0.99)
+    precise: float = 0.08
+    expression_precise: float = 0.5
+    unexplained: Range = (1e-4, 0.05)
     small: int = 7
     max_density: float = 0.65
     max_discrete_parents: int = 4
@@ -135,7 +141,7 @@ class GeneralDomain(Domain):
     interventions: MixedInterventions = field(default_factory=MixedInterventions)
     environments: Environments = field(default_factory=Environments)
     measurement: Measurement = field(default_factory=Measurement)
-    feedback: float = 0.0
+    feedback: float = 0.04
     cycles: Feedback = field(default_factory=Feedback)
     effect_rows: int = 128
 
@@ -143,7 +149,8 @@ class GeneralDomain(Domain):
         check_shares(self, "hidden", "hidden_part", "prefer_confounders", "batch", "environment", "raw", "mixture")
         check_shares(self, "own_noise", "multiplicative", "heteroscedastic", "measured_raw", "max_density", "empty")
         check_shares(self, "feedback", "expression", "expression_multiplicative", "textbook")
-        for name in ("explained", "expression_explained"):
+        check_shares(self, "precise", "expression_precise")
+        for name in ("explained", "expression_explained", "unexplained"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high < 1.0:
                 raise ConfigError(f"GeneralDomain.{name} needs 0 < low <= high < 1")
@@ -249,7 +256,10 @@ class GeneralDomain(Domain):
         count = 4 if rng.random() < self.own_noise else 1
         families = tuple(_weighted(rng, noises, weights) for _ in range(count))
         explained = None if raw else self.expression_explained if expression else self.explained
-        if explained and rng.random() < 0.6:  # a narrower range, because the columns of a table are often similar
+        if explained and rng.random() < (self.expression_precise if expression else self.precise):
+            low, high = sorted(1.0 - log_uniform(rng, self.unexplained) for _ in range(2))
+            explained = (low, high)
+        elif explained and rng.random() < 0.6:  # a narrower range, because the columns of a table are often similar
             low, high = sorted(rng.uniform(*explained, 2).tolist())
             explained = (low, high)
         form, share = rng.random(2)
@@ -398,13 +408,17 @@ class GeneralDomain(Domain):
         }
 
 
+_ACYCLIC = {"environment": 0.0, "feedback": 0.0}
+_MEASURED = {**_ACYCLIC, "textbook": 0.0}
 _STRATA: dict[str, dict[str, Any]] = {
-    "continuous": {"kinds": {"continuous": 1.0, "discrete": 0.0}, "hidden": 0.0, "environment": 0.0},
-    "discrete": {"kinds": {"continuous": 0.0, "discrete": 1.0}, "hidden": 0.0, "environment": 0.0, "textbook": 0.0},
-    "mixed": {"kinds": {"continuous": 0.0, "discrete": 0.0}, "hidden": 0.0, "environment": 0.0, "textbook": 0.0},
-    "confounded": {"hidden": 1.0, "prefer_confounders": 1.0, "environment": 0.0, "textbook": 0.0},
-    "interventional": {"environment": 0.0},
-    "environment": {"environment": 1.0, "textbook": 0.0},
+    "continuous": {"kinds": {"continuous": 1.0, "discrete": 0.0}, "hidden": 0.0, **_ACYCLIC},
+    "discrete": {"kinds": {"continuous": 0.0, "discrete": 1.0}, "hidden": 0.0, **_MEASURED},
+    "mixed": {"kinds": {"continuous": 0.0, "discrete": 0.0}, "hidden": 0.0, **_MEASURED},
+    "confounded": {"hidden": 1.0, "prefer_confounders": 1.0, **_MEASURED},
+    "interventional": _ACYCLIC,
+    "environment": {**_MEASURED, "environment": 1.0},
+    "expression": {"kinds": {"continuous": 1.0, "discrete": 0.0}, "raw": 0.0, "expression": 1.0, **_MEASURED},
+    "feedback": {"feedback": 1.0},
 }
 
 

@@ -336,7 +336,7 @@ def test_inhibited_activities_change_the_children_and_not_the_target() -> None:
         def _mode(self, rng: np.random.Generator) -> str:
             return "activity"
 
-    interventions = Inhibitors(single=0.0, factorial=0.0, mislabelled=0.0, share=(1.0, 1.0))
+    interventions = Inhibitors(signed=0.0, single=0.0, factorial=0.0, mislabelled=0.0, share=(1.0, 1.0))
     domain = dataclasses.replace(PLAIN, interventions=interventions, explained=(0.9, 0.99))
     cause, effect = [], []
     for k in range(60):

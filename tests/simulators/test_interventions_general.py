@@ -15,7 +15,7 @@ from presage.simulators.environments import Environments
 from presage.simulators.interventions_general import HARD_MODES, MODES, SOFT_MODES, MixedInterventions
 from presage.simulators.mechanisms_general import WeightedSum
 
-PLAIN = MixedInterventions(single=0.0, factorial=0.0, two_targets=0.0, mislabelled=0.0)
+PLAIN = MixedInterventions(signed=0.0, single=0.0, factorial=0.0, two_targets=0.0, mislabelled=0.0)
 
 
 def apply(mode: str, values: np.ndarray, *, kind: int = 0, levels: int = 0, seed: int = 0) -> np.ndarray:
@@ -69,6 +69,17 @@ def test_modes_are_shared_by_a_dataset_or_not() -> None:
     assert 60 < sum(count == 1 for count in number) < 160
 
 
+def test_the_papers_interventions_are_signed_values() -> None:
+    plans = [
+        dataclasses.replace(PLAIN, signed=0.5, soft=1.0).plan(
+            np.random.default_rng(seed), np.arange(6), n=30, m=6, n_interventional=30
+        )
+        for seed in range(200)
+    ]
+    signed = [set(plan.modes.values()) == {"signed"} for plan in plans]
+    assert np.mean(signed) == pytest.approx(0.5, abs=0.1)
+
+
 def test_hard_modes_ignore_the_value_and_soft_ones_do_not() -> None:
     values = np.random.default_rng(1).normal(10.0, 2.0, 500)
     other = values[::-1].copy()
@@ -92,6 +103,9 @@ def test_numeric_modes_have_their_sizes() -> None:
         assert (constant == constant[0]).all()
         assert 0.5 <= abs(constant[0] - 10.0) / 2.0 <= 3.0
         assert np.abs((apply("off_range", values, seed=seed) - 10.0) / 2.0).min() > 2.0
+        signed = (apply("signed", values, seed=seed) - 10.0) / 2.0
+        assert 0.25 <= np.abs(signed).min() <= np.abs(signed).max() <= 4.5
+        assert 0.4 < (signed > 0).mean() < 0.6
         shift = (apply("shift", values, seed=seed) - values) / 2.0
         assert np.ptp(shift) < 1e-9
         assert 0.5 <= abs(shift[0]) <= 3.0

@@ -24,6 +24,7 @@ from presage.domain.general_defaults import (
     NOISES,
     RAW_MECHANISMS,
     SMALL_GRAPHS,
+    TEXTBOOK_INTERVENTIONS,
 )
 from presage.errors import ConfigError
 from presage.graphs.latent import latent_projection
@@ -56,7 +57,7 @@ class Style:
 
     kinds: kinds of all simulated variables, including hidden ones. n_hidden: number of hidden variables. batch: one of
     the hidden variables is a batch. environment: one column is an environment. measurement: None if the columns have
-    no measurement errors. graphs: models of graphs with more than `small` variables.
+    no measurement errors. graphs: models of graphs with more than `small` variables. interventions: how targets change.
     """
 
     kinds: KindPlan
@@ -67,6 +68,7 @@ class Style:
     mechanism: MechanismStyle
     measurement: Measurement | None
     graphs: tuple[GraphModel, ...]
+    interventions: MixedInterventions
 
 
 @register
@@ -79,7 +81,7 @@ class GeneralDomain(Domain):
     batch: share of these in which a hidden batch acts on several columns.
     environment: share of datasets without interventional rows in which one column is an environment.
     textbook: share of tables as the paper simulates them: continuous, raw scales, no hidden variables, environments or
-    measurement errors. The other shares refer to the remaining datasets.
+    measurement errors. The other shares refer to the remaining datasets. textbook_interventions: their interventions.
     raw: share with raw scales as in the paper instead of standardized variables (never if all columns are discrete).
     measured_raw: share of these with measurement errors.
     expression: share of steady-state gene expression among the other datasets, unless all columns are discrete; its
@@ -107,6 +109,7 @@ class GeneralDomain(Domain):
     batch: float = 0.15
     environment: float = 0.17
     textbook: float = 0.15
+    textbook_interventions: MixedInterventions = TEXTBOOK_INTERVENTIONS
     raw: float = 0.3
     mixture: float = 0.35
     own_noise: float = 0.2
@@ -224,6 +227,7 @@ class GeneralDomain(Domain):
             mechanism=self._mechanism_style(rng, is_raw, is_expression, latent),
             measurement=self._style_measurement(rng, is_raw, is_expression),
             graphs=self.discrete_graphs if discrete else self.expression_graphs if is_expression else self.graphs,
+            interventions=self.interventions,
         )
 
     def _textbook(self, rng: np.random.Generator, d: int) -> Style:
@@ -236,6 +240,7 @@ class GeneralDomain(Domain):
             mechanism=self._mechanism_style(rng, True, False, 0.0),
             measurement=None,
             graphs=self.graphs,
+            interventions=self.textbook_interventions,
         )
 
     def _style_measurement(self, rng: np.random.Generator, raw: bool, expression: bool) -> Measurement | None:
@@ -301,7 +306,7 @@ class GeneralDomain(Domain):
         hidden = choose_hidden(rng, graph, style.n_hidden - style.batch, prefer_confounders=style.prefer_confounders)
         environments = self.environments if style.environment else None
         structure = design_variables(rng, graph, style.kinds, hidden, batch=style.batch, environments=environments, n=n)
-        plan = self._plan(rng, structure, n=n, fit=fit)
+        plan = self._plan(rng, style, structure, n=n, fit=fit)
         sampled = sample_general(
             rng,
             structure,
@@ -309,7 +314,7 @@ class GeneralDomain(Domain):
             self.kinds,
             n=n,
             fit=fit,
-            interventions=self.interventions,
+            interventions=style.interventions,
             plan=plan,
             environments=self.environments,
         )
@@ -328,10 +333,12 @@ class GeneralDomain(Domain):
             "effects": effects[np.ix_(observed, observed)].astype(np.float32),
         }
 
-    def _plan(self, rng: np.random.Generator, structure: Structure, *, n: int, fit: int) -> InterventionPlan:
+    def _plan(
+        self, rng: np.random.Generator, style: Style, structure: Structure, *, n: int, fit: int
+    ) -> InterventionPlan:
         targets = np.flatnonzero(~structure.hidden)
         targets = targets[targets != structure.environment]
-        return self.interventions.plan(rng, targets, n=n, m=len(structure.graph), n_interventional=n - fit)
+        return style.interventions.plan(rng, targets, n=n, m=len(structure.graph), n_interventional=n - fit)
 
     def _graph(self, rng: np.random.Generator, style: Style, m: int) -> np.ndarray:
         if rng.random() < self.empty:
@@ -396,9 +403,9 @@ class GeneralDomain(Domain):
         self, rng: np.random.Generator, style: Style, *, d: int, n: int, fit: int, extra: int
     ) -> dict[str, Any]:
         graph = self.cycles.graph(rng, self._graph(rng, style, d))
-        plan = self.interventions.plan(rng, np.arange(d), n=n, m=d, n_interventional=n - fit)
+        plan = style.interventions.plan(rng, np.arange(d), n=n, m=d, n_interventional=n - fit)
         noise = np.stack([_choose(rng, style.mechanism.families).standard(rng, n) for _ in range(d)])
-        system = self.cycles.sample(rng, graph, noise, fit, self.interventions, plan)
+        system = self.cycles.sample(rng, graph, noise, fit, style.interventions, plan)
         return {
             **self._measured(rng, style, system.columns, np.zeros(d, dtype=np.int8), extra),
             "interventions": np.ascontiguousarray(plan.labels[extra:]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from presage.graphs import random as graphs
 from presage.graphs.layered import Layered, UniformDensity
 from presage.graphs.regulatory import RegulatorySubgraph
+from presage.simulators.interventions_general import MixedInterventions
 from presage.simulators.measurement import Measurement
 from presage.simulators.mechanisms import Linear, Mechanism, RandomFourier
 from presage.simulators.mechanisms_general import (
@@ -39,6 +40,7 @@ __all__ = [
     "NOISES",
     "RAW_MECHANISMS",
     "SMALL_GRAPHS",
+    "TEXTBOOK_INTERVENTIONS",
 ]
 
 EDGES_PER_NODE = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0)
@@ -120,3 +122,7 @@ EXPRESSION_NOISES: tuple[NoiseFamily, ...] = (
 
 EXPRESSION_MEASUREMENT = Measurement(noise=0.75, proportional=0.6, noise_level=(0.03, 0.4), distortion=0.15)
 """Arrays and sequencing measure every gene with noise, most of it proportional to its concentration."""
+
+TEXTBOOK_INTERVENTIONS = MixedInterventions(
+    soft=0.35, signed=0.75, single=0.0, factorial=0.0, two_targets=0.0, mislabelled=0.0, strength=(0.5, 4.0)
+)

@@ -15,11 +15,11 @@ from presage.simulators.interventions import assign_targets
 
 __all__ = ["HARD_MODES", "MODES", "SOFT_MODES", "InterventionPlan", "MixedInterventions"]
 
-MODES = ("constant", "random", "off_range", "shift", "scale", "held", "activity")
-"""Constant value; value randomized in each row; value far outside the usual range; shift; scaling; value pulled
-towards a constant; the same for the value that acts on the children, while the measured one is as usual (inhibitors
-change the activity of an enzyme, not its amount). The last four are soft interventions."""
-HARD_MODES, SOFT_MODES = MODES[:3], MODES[3:]
+MODES = ("constant", "signed", "random", "off_range", "shift", "scale", "held", "activity")
+"""Constant value; value of either sign in each row, as in the paper; randomized value; value far outside the usual
+range; shift; scaling; value pulled towards a constant; the same for the value that acts on the children, while the
+measured one is as usual (inhibitors change the activity of an enzyme, not its amount). The last four are soft."""
+HARD_MODES, SOFT_MODES = MODES[:4], MODES[4:]
 
 
 @dataclass
@@ -37,6 +37,7 @@ class MixedInterventions(Component):
     """Interventions whose mode is sampled for each dataset, or for each target.
 
     share: share of variables that are targets. soft: share of soft interventions.
+    signed: share of datasets with the paper's interventions, besides those that sample this mode by chance.
     single: share of datasets with one target, as in a randomized trial.
     factorial: share of datasets in which an interventional row sets several targets at once, as in a designed
     experiment. These have at most half of the variables as targets, and their values are randomized.
@@ -49,6 +50,7 @@ class MixedInterventions(Component):
 
     share: Range = (0.1, 1.0)
     soft: float = 0.35
+    signed: float = 0.05
     single: float = 0.12
     factorial: float = 0.15
     own_mode: float = 0.25
@@ -59,7 +61,7 @@ class MixedInterventions(Component):
     off_range: Range = (3.0, 6.0)
 
     def check(self) -> None:
-        check_shares(self, "soft", "single", "factorial", "own_mode", "two_targets", "mislabelled")
+        check_shares(self, "soft", "signed", "single", "factorial", "own_mode", "two_targets", "mislabelled")
         for name in ("share", "mislabelled_rows"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high <= 1.0:
@@ -97,6 +99,7 @@ class MixedInterventions(Component):
             modes = dict.fromkeys(targets.tolist(), "random")
         else:
             common = None if rng.random() < self.own_mode else self._mode(rng)
+            common = "signed" if rng.random() < self.signed else common
             modes = {int(j): common or self._mode(rng) for j in targets}
         labels = done
         if rng.random() < self.mislabelled and len(candidates) > 1:
@@ -127,6 +130,8 @@ class MixedInterventions(Component):
         size = signed_uniform(rng, self.strength, 1)[0]
         if mode == "constant":
             result = np.full(len(values), mean + size * sd)
+        elif mode == "signed":
+            result = mean + sd * rng.uniform(0.5, 1.5) * signed_uniform(rng, self.strength, len(values))
         elif mode == "random":
             result = self._randomized(rng, values, mean, sd)
         elif mode == "off_range":
@@ -143,18 +148,16 @@ class MixedInterventions(Component):
         return np.maximum(np.rint(result), 0.0) if kind == ColumnKind.COUNT else result
 
     def _randomized(self, rng: np.random.Generator, values: np.ndarray, mean: float, sd: float) -> np.ndarray:
-        """Values assigned at random: away from the mean, Gaussian, uniform, some doses, or the usual ones shuffled."""
+        """Values assigned at random: the usual ones shuffled, Gaussian, uniform, or some doses."""
         n, design = len(values), rng.random()
-        if design < 0.15:
-            return np.asarray(mean + sd * rng.uniform(0.5, 1.5) * signed_uniform(rng, self.strength, n))
-        if design < 0.35:
+        if design < 0.25:
             return rng.permutation(values)
         if rng.random() < 0.5:
             mean = mean + sd * rng.uniform(-1.5, 1.5)
         width = sd * log_uniform(rng, (0.3, 3.0))
-        if design < 0.6:
+        if design < 0.5:
             return np.asarray(mean + width * rng.standard_normal(n))
-        if design < 0.8:
+        if design < 0.75:
             return np.asarray(mean + width * rng.uniform(-1.7, 1.7, n))
         n_doses = 2 + int(rng.random() * 4)
         doses = np.linspace(-1.5, 1.5, n_doses) if rng.random() < 0.5 else rng.standard_normal(n_doses)
@@ -162,8 +165,8 @@ class MixedInterventions(Component):
 
     def _level(self, rng: np.random.Generator, values: np.ndarray, mode: str, levels: int) -> np.ndarray:
         n = len(values)
-        if mode == "random":
-            if rng.random() < 0.35:
+        if mode in ("random", "signed"):
+            if mode == "random" and rng.random() < 0.35:
                 return rng.permutation(values)
             return _unequal(rng, levels, n).astype(np.float64)
         level = float(int(rng.random() * levels))

@@ -217,7 +217,7 @@ def _card(name: str, source: _Source, record: dict[str, Any]) -> dict[str, Any]:
     if source.stages:
         curves = {f"learning curve (d = {validation.d}, n = {validation.n})": _learning_curve(source.stages)}
     sections = {
-        "about": about(source.config.domain) + _initialised(source.config),
+        "about": about(source.config.domain) + _initialised(source),
         "held-out scores (mean ± standard error)": format_scores(record["scores"]),
         "weak spots": weak_spots(record["scores"]),
         "calibration (all pairs of all sets above)": format_curve(record["calibration_curve"]),
@@ -227,10 +227,11 @@ def _card(name: str, source: _Source, record: dict[str, Any]) -> dict[str, Any]:
     return {title: content for title, content in sections.items() if content}
 
 
-def _initialised(config: TrainConfig) -> str:
-    """The bundled model that a run was initialised from: what it was trained on matters out of distribution."""
-    name = _portable(config).init_from
-    return "" if name is None else f"; initialised from the model {name}"
+def _initialised(source: _Source) -> str:
+    """The bundled model that a stage was initialised from: what it was trained on matters out of distribution."""
+    configs = [read_config(stage) for stage in source.stages] or [source.config]
+    names = [config.init_from for config in map(_portable, configs) if config.init_from is not None]
+    return f"; initialised from the model {names[0]}" if names else ""
 
 
 def _learning_curve(stages: Sequence[Path]) -> list[dict[str, Any]]:

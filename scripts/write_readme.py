@@ -67,12 +67,17 @@ def _origins() -> str:
     sentences = []
     if warm := [f"`{name}`" for name in FAMILIES if started[name] is not None]:
         sentences.append(
-            f"{' and '.join(warm)}: initialised from `general` and then trained on the own domain only; the results "
+            f"{_listed(warm)}: initialised from `general` and then trained on the own domain only; the results "
             "out of distribution are therefore not comparable with those of the paper, whose networks saw one domain."
         )
     if alone := [f"`{name}`" for name in FAMILIES if started[name] is None]:
-        sentences.append(f"{' and '.join(alone)}: not trained on out-of-distribution data.")
+        sentences.append(f"{_listed(alone)}: not trained on out-of-distribution data.")
     return " ".join(sentences)
+
+
+def _listed(names: list[str]) -> str:
+    """Names in a sentence: "a, b and c"."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def rows_of(record: dict[str, Any]) -> dict[tuple[str, int, str], dict[str, Any]]:
@@ -214,7 +219,7 @@ def fill_in(readme: str, records: dict[str, dict[str, Any]]) -> str:
         ),
         "\n".join(table(records)),
         fill(
-            f"{' and '.join(f'`{name}`' for name in broad)}: trained on broad domains that cover most of what is out "
+            f"{_listed([f'`{name}`' for name in broad])}: trained on broad domains that cover most of what is out "
             f"of distribution for the other three models, so these numbers do not measure generalisation. {_origins()} "
             "Outlier handling was tuned on validation data from the shifted domains.",
             WIDTH,

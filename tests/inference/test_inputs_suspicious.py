@@ -116,6 +116,11 @@ ACCEPTED: dict[str, tuple[Callable[[], tuple[Any, ...]], str | None]] = {
     "missing cells": (lambda: (with_cell(np.nan),), "0.6% of the cells are missing"),
     "duplicate columns": (lambda: (FRAME.assign(e=X[:, 0]),), "'a' and 'e': equal up to scale"),
     "scaled copy": (lambda: (FRAME.assign(e=-3 * X[:, 0] + 1),), "equal up to scale"),
+    "another unit, rounded": (lambda: (FRAME.assign(e=np.round(X[:, 0] * 12, 1)),), "'a' and 'e': nearly equal up to"),
+    "another unit, gaps": (
+        lambda: (with_cell(np.nan, column="a").assign(e=703 * X[:, 0]),),
+        "'a' and 'e': equal up to",
+    ),
     "collinear columns": (lambda: (FRAME.assign(e=X[:, 0] + X[:, 1]),), "'a', 'b', 'e': exactly collinear"),
     "fewer rows than variables": (lambda: (RNG.normal(size=(5, 9)),), "fewer rows"),
     "two rows": (lambda: (X[:2],), "fewer rows"),

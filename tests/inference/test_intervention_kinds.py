@@ -75,6 +75,16 @@ def test_domains_know_whether_they_have_soft_interventions(domain: str, soft: bo
     assert get_domain(domain).soft_interventions is soft
 
 
+def test_only_models_of_single_targets_warn_about_several() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    targets = [["v0", "v1"]] * 10 + [None] * 50
+    sentence = "10 rows have more than one target"
+    for model, warns in (("general", False), ("scm", True)):
+        result = presage.discover(pd.DataFrame(x, columns=["v0", "v1", "v2"]), targets, model=model)
+        assert any(sentence in warning for warning in result.warnings) is warns
+
+
 @pytest.mark.parametrize(
     ("interventions", "sentence"),
     [

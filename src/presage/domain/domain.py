@@ -60,6 +60,11 @@ class Domain(Component, ABC):
         """Whether some interventions change the mechanism of their target instead of replacing it."""
         return False
 
+    @property
+    def several_targets(self) -> bool:
+        """Whether some rows have more than one target."""
+        return False
+
     @abstractmethod
     def draw(self, rng: np.random.Generator, *, d: int, n: int, n_interventional: int) -> dict[str, Any]:
         """One raw dataset: x [n, d], interventions [n, d] bool, graph [d, d] int8, and optionally names and rows.

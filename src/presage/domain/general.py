@@ -183,6 +183,10 @@ class GeneralDomain(Domain):
     def soft_interventions(self) -> bool:
         return self.interventions.soft > 0
 
+    @property
+    def several_targets(self) -> bool:
+        return self.interventions.two_targets > 0 or self.interventions.factorial > 0
+
     def strata(self) -> dict[str, Domain]:
         """The domain restricted to each stratum, by name."""
         return {name: self.stratum(name, self) for name in _STRATA}

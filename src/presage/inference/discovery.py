@@ -92,7 +92,7 @@ def discover(
     kind_warnings = _check_kind(engine, inputs.countlike, counts)
     dataset = inputs.dataset.with_kind(engine.kind)
     engine.check_memory(dataset.d)
-    warnings = [*inputs.notes, *data_warnings(dataset), *kind_warnings]
+    warnings = [*inputs.notes, *data_warnings(dataset, several_targets=engine.several_targets), *kind_warnings]
     names, facts = dataset.names, _facts(dataset, inputs.soft_targets)
     if isinstance(data, (str, os.PathLike)):
         facts["name"] = os.path.basename(os.fspath(data))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from presage.data.row_statistics import Columns
+    from presage.domain.domain import Domain
     from presage.networks.network import Network, Prediction
     from presage.report.card import ModelCard
 
@@ -86,12 +87,23 @@ class Model:
     @property
     def soft_interventions(self) -> bool:
         """Whether the training data had soft interventions; False if the training domain is not known."""
+        domain = self._domain()
+        return domain is not None and domain.soft_interventions
+
+    @property
+    def several_targets(self) -> bool:
+        """Whether rows of the training data had several targets; False if the training domain is not known."""
+        domain = self._domain()
+        return domain is not None and domain.several_targets
+
+    def _domain(self) -> Domain | None:
+        """The training domain; None if it is not known."""
         from presage.domain.domain import Domain
 
         try:
-            return Domain.from_json(self.metadata.get("domain")).soft_interventions
+            return Domain.from_json(self.metadata.get("domain"))
         except ConfigError:
-            return False
+            return None
 
     @property
     def device(self) -> torch.device:

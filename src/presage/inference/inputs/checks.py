@@ -14,6 +14,8 @@ __all__ = ["constant_columns", "data_warnings"]
 
 _COLLINEARITY_LIMIT = 2000
 """Collinear columns are not searched for above this many variables (the search is cubic in d)."""
+_EQUAL, _NEARLY_EQUAL = 1 - 1e-6, 0.9999
+"""Correlations above which columns count as equal or as nearly equal: the same quantity in two units, rounded."""
 
 
 def constant_columns(dataset: Dataset) -> np.ndarray:
@@ -25,8 +27,11 @@ def constant_columns(dataset: Dataset) -> np.ndarray:
     return result
 
 
-def data_warnings(dataset: Dataset) -> list[str]:
-    """Sentences about properties of the data that make results less reliable; empty if there are none."""
+def data_warnings(dataset: Dataset, *, several_targets: bool = False) -> list[str]:
+    """Sentences about properties of the data that make results less reliable; empty if there are none.
+
+    several_targets: whether the model was trained with rows that have more than one target.
+    """
     found: list[str] = []
     names, missing = dataset.names, dataset.missing
     if dataset.d == 1:
@@ -44,12 +49,12 @@ def data_warnings(dataset: Dataset) -> list[str]:
         found.append(f"{amount} of the cells are missing; missing cells are ignored; no rows were dropped")
     if dataset.d > 1 and dataset.n < dataset.d:
         found.append(f"there are fewer rows ({dataset.n}) than variables ({dataset.d}); expect uncertain results")
-    found += _interventions(dataset)
+    found += _interventions(dataset, several_targets)
     found += _dependent_columns(dataset)
     return found
 
 
-def _interventions(dataset: Dataset) -> list[str]:
+def _interventions(dataset: Dataset, several_targets: bool) -> list[str]:
     mask = dataset.interventions
     if not mask.any():
         return []
@@ -62,8 +67,9 @@ def _interventions(dataset: Dataset) -> list[str]:
     elif mask.any(axis=1).all():
         found.append("every row has an intervention; there are no purely observational rows to compare with")
     many = int((mask.sum(axis=1) > 1).sum())
-    if many:
-        found.append(f"{many} rows have more than one target; the models were trained on single targets")
+    if many and not several_targets:
+        rows = "1 row has" if many == 1 else f"{many} rows have"
+        found.append(f"{rows} more than one target; the model was trained with one target per row")
     return found
 
 
@@ -79,13 +85,17 @@ def _dependent_columns(dataset: Dataset) -> list[str]:
     if z.shape[1] < 2:
         return []
     found = []
-    correlation = z.T @ z / len(z)
+    correlation = _correlation(z, ~hidden[:, changing])
     upper = np.triu(np.abs(correlation), 1)
-    pairs = [(changing[i], changing[j]) for i, j in np.argwhere(upper > 1 - 1e-6)]
-    if pairs:
-        found.append(f"{_pairs(dataset, pairs)}: equal up to scale, so their edges cannot be distinguished")
+    for above, below, what in (
+        (_EQUAL, np.inf, "equal up to scale, so their edges cannot be distinguished"),
+        (_NEARLY_EQUAL, _EQUAL, "nearly equal up to scale, so their edges can hardly be distinguished; leave one out"),
+    ):
+        pairs = [(changing[i], changing[j]) for i, j in np.argwhere((upper > above) & (upper <= below))]
+        if pairs:
+            found.append(f"{_pairs(dataset, pairs)}: {what}")
     if len(z) > z.shape[1] and not hidden.any():
-        distinct = [j for j in range(z.shape[1]) if not (upper[:, j] > 1 - 1e-6).any()]
+        distinct = [j for j in range(z.shape[1]) if not (upper[:, j] > _EQUAL).any()]
         smallest, vector = np.linalg.eigh(correlation[np.ix_(distinct, distinct)])
         if len(distinct) > 2 and smallest[0] < 1e-6:
             involved = [dataset.names[changing[distinct[j]]] for j in np.flatnonzero(np.abs(vector[:, 0]) > 0.05)]
@@ -94,6 +104,20 @@ def _dependent_columns(dataset: Dataset) -> list[str]:
                 "so edges among them are not identifiable"
             )
     return found
+
+
+def _correlation(z: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Correlations [d, d] of standardized columns over the rows in which both were measured; 0 for fewer than three."""
+    if observed.all():
+        found: np.ndarray = z.T @ z / len(z)
+        return found
+    seen = observed.astype(np.float64)
+    count = np.maximum(seen.T @ seen, 1.0)
+    mean = z.T @ seen / count  # [i, j]: of column i over the rows in which j was measured
+    variance = np.maximum((z**2).T @ seen / count - mean**2, 0.0)
+    covariance = z.T @ z / count - mean * mean.T
+    scale = np.sqrt(variance * variance.T)
+    return np.where((count >= 3) & (scale > 1e-9), covariance / np.maximum(scale, 1e-9), 0.0)
 
 
 def _copies(dataset: Dataset) -> list[str]:

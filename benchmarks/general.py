@@ -2,9 +2,10 @@
 
     python benchmarks/general.py [--model general] [--datasets 30] [-d 20] [--folder DIR] [--save DIR]
 
-Strata: held-out datasets with n = 1000, interventional rows only in the stratum of that name. Hidden causes: AUPRC over
-unordered pairs, and its ratio to the share of confounded pairs. Effects: share of true edges with the right sign, of
-all edges and of those with an effect of at least 0.1 standard deviations, and the correlation with the true effects.
+Strata: held-out datasets with n = 1000, with interventional rows in the strata "interventional" and "pooled". Hidden
+causes: AUPRC over unordered pairs, and its ratio to the share of confounded pairs. Effects: share of true edges with
+the right sign, of all edges and of those with an effect of at least 0.1 standard deviations, and the correlation with
+the true effects.
 --folder: ECE over the pairs of all datasets of a folder (see docs/gold-standards.md).
 --save: write the datasets with hidden causes to a folder, for `presage bench folder DIR --methods presage:general,fci`.
 """
@@ -25,7 +26,7 @@ from presage.metrics import calibration_curve
 from presage.metrics.ranking import auprc
 from presage.types import Dataset
 
-STRATA = ("continuous", "discrete", "mixed", "confounded", "interventional", "environment")
+STRATA = tuple(GeneralDomain().strata())
 LARGE = 0.1
 
 
@@ -43,7 +44,7 @@ def pooled_ece(truth: list[np.ndarray], probabilities: list[np.ndarray]) -> floa
 def stratum_scores(model: Model, name: str, d: int, datasets: int) -> dict[str, float]:
     """Means over the held-out datasets of a stratum."""
     domain = GeneralDomain.stratum(name)
-    share = 300 if name == "interventional" else 0
+    share = 300 if name in domain.interventional_strata else 0
     batch = domain.sample(d=d, n=1000, n_interventional=share, size=datasets, seed=0)
     off = ~np.eye(d, dtype=bool)
     edges, hidden, rates, pairs, truth, probabilities = [], [], [], [], [], []

@@ -46,4 +46,5 @@ def test_domains_of_one_kind_are_standardized() -> None:
 
 def test_strata_are_the_domain_with_shares_forced() -> None:
     strata = GeneralDomain().strata()
-    assert set(strata) == {"continuous", "discrete", "mixed", "confounded", "interventional", "environment"}
+    named = {"continuous", "discrete", "mixed", "confounded", "interventional", "pooled", "environment"}
+    assert set(strata) == named | {"expression", "feedback"}

@@ -92,6 +92,20 @@ def test_datasets_are_well_formed(stratum, d, n, n_interventional) -> None:
         assert domain.feedback or is_acyclic(data["graph"])
 
 
+def test_pooled_tables_differ_only_by_their_labels() -> None:
+    """The targets of the pooled tables were set, but they are not recorded."""
+    labelled = dataclasses.replace(PLAIN, interventions=MixedInterventions(soft=0.0))
+    pooled = dataclasses.replace(labelled, interventions=MixedInterventions(soft=0.0, unlabelled=1.0))
+    for k in range(6):
+        with_labels, without = draw(labelled, k, 6, 90, 60), draw(pooled, k, 6, 90, 60)
+        for name in set(TYPES) - {"interventions"}:
+            np.testing.assert_array_equal(with_labels[name], without[name])
+        assert with_labels["interventions"][30:].any(axis=1).all()
+        assert not without["interventions"].any()
+    shares = [draw(DOMAIN, k, 5, 60, 30)["interventions"].any() for k in range(200)]
+    assert 0.80 < np.mean(shares) < 0.97  # 12 % of the tables other than the paper's are pooled
+
+
 def test_a_hundred_variables() -> None:
     for k in range(8):
         check(draw(DOMAIN, k, 100, 120, 40 * (k % 2)), 100, 120, 40 * (k % 2))
@@ -123,6 +137,7 @@ def test_strata_force_their_shares() -> None:
     assert 0.1 < np.mean([(data["column_kinds"] == 0).mean() for data in drawn("mixed")]) < 0.9
     assert np.mean([data["confounded"].any() for data in drawn("confounded")]) > 0.7
     assert all(data["interventions"].any() for data in drawn("interventional", 30))
+    assert not any(data["interventions"].any() for data in drawn("pooled", 30))
     assert all((data["column_kinds"] == ColumnKind.ENVIRONMENT).sum() == 1 for data in drawn("environment"))
     for name in ("continuous", "discrete", "mixed"):
         assert not any(data["confounded"].any() for data in drawn(name))

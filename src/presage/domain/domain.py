@@ -48,7 +48,9 @@ class Domain(Component, ABC):
 
     kind: ClassVar[Kind] = "real"
     acyclic: ClassVar[bool] = True
-    """Whether the true graphs are acyclic (the paper: yes for SCMs, no for genes)."""
+    """Whether graphs are acyclic as a rule (the paper: yes for SCMs, no for genes)."""
+    interventional_strata: ClassVar[tuple[str, ...]] = ("interventional", "pooled")
+    """Names of the strata whose held-out datasets have interventional rows."""
 
     @classmethod
     def import_subclasses(cls) -> None:

@@ -141,7 +141,7 @@ class GeneralDomain(Domain):
     noises: tuple[NoiseFamily, ...] = NOISES
     noise_weights: tuple[float, ...] = (0.4, 0.1, 0.1, 0.08, 0.08, 0.08, 0.06, 0.08, 0.02)
     categorical: tuple[CategoricalMechanism, ...] = (ProbabilityTable(), LogitSampling())
-    interventions: MixedInterventions = field(default_factory=MixedInterventions)
+    interventions: MixedInterventions = field(default_factory=lambda: MixedInterventions(unlabelled=0.12))
     environments: Environments = field(default_factory=Environments)
     measurement: Measurement = field(default_factory=Measurement)
     feedback: float = 0.04
@@ -195,7 +195,8 @@ class GeneralDomain(Domain):
     def stratum(cls, name: str, base: GeneralDomain | None = None) -> GeneralDomain:
         """A copy of the domain (the default one unless `base` is given) restricted to one stratum.
 
-        Interventional rows are requested in `draw`; "interventional" is the stratum to use with them.
+        Interventional rows are requested in `draw`; "interventional" is the stratum to use with them, and "pooled",
+        in which their targets are not recorded.
 
         >>> domain = GeneralDomain.stratum("discrete")
         >>> domain.kinds.discrete, domain.hidden
@@ -205,8 +206,9 @@ class GeneralDomain(Domain):
             raise ConfigError(f"there is no stratum {name!r}; choose one of: {', '.join(_STRATA)}")
         base = cls() if base is None else base
         changes = dict(_STRATA[name])
-        if "kinds" in changes:
-            changes["kinds"] = dataclasses.replace(base.kinds, **changes["kinds"])
+        for component in ("kinds", "interventions"):
+            if component in changes:
+                changes[component] = dataclasses.replace(getattr(base, component), **changes[component])
         return dataclasses.replace(base, **changes)
 
     def style(self, rng: np.random.Generator, *, d: int, n_interventional: int) -> Style:
@@ -426,7 +428,8 @@ _STRATA: dict[str, dict[str, Any]] = {
     "discrete": {"kinds": {"continuous": 0.0, "discrete": 1.0}, "hidden": 0.0, **_MEASURED},
     "mixed": {"kinds": {"continuous": 0.0, "discrete": 0.0}, "hidden": 0.0, **_MEASURED},
     "confounded": {"hidden": 1.0, "prefer_confounders": 1.0, **_MEASURED},
-    "interventional": _ACYCLIC,
+    "interventional": {**_ACYCLIC, "interventions": {"unlabelled": 0.0}},
+    "pooled": {**_MEASURED, "interventions": {"unlabelled": 1.0}},
     "environment": {**_MEASURED, "environment": 1.0},
     "expression": {"kinds": {"continuous": 1.0, "discrete": 0.0}, "raw": 0.0, "expression": 1.0, **_MEASURED},
     "feedback": {"feedback": 1.0},

@@ -44,6 +44,7 @@ class MixedInterventions(Component):
     own_mode: share of datasets in which each target has its own mode.
     two_targets: share of datasets in which some rows have two targets.
     mislabelled: share of datasets in which some rows have a wrong label. mislabelled_rows: share of these rows.
+    unlabelled: share of datasets in which no target is recorded, as in tables pooled from several experiments.
     strength: size of shifts and values, in standard deviations. off_range: the same for values far outside the usual
     range.
     """
@@ -57,11 +58,13 @@ class MixedInterventions(Component):
     two_targets: float = 0.15
     mislabelled: float = 0.1
     mislabelled_rows: Range = (0.01, 0.1)
+    unlabelled: float = 0.0
     strength: Range = (0.5, 3.0)
     off_range: Range = (3.0, 6.0)
 
     def check(self) -> None:
         check_shares(self, "soft", "signed", "single", "factorial", "own_mode", "two_targets", "mislabelled")
+        check_shares(self, "unlabelled")
         for name in ("share", "mislabelled_rows"):
             low, high = getattr(self, name)
             if not 0.0 < low <= high <= 1.0:
@@ -107,6 +110,8 @@ class MixedInterventions(Component):
             labels = done.copy()
             labels[wrong] = False
             labels[wrong, candidates[(rng.random(len(wrong)) * len(candidates)).astype(np.intp)]] = True
+        if rng.random() < self.unlabelled:
+            labels = np.zeros_like(done)
         return InterventionPlan(done, labels, modes)
 
     def apply(

@@ -55,8 +55,8 @@ class HeldOut:
 def held_out_sets(domain: Domain, settings: ValidationConfig, *, start: int = 0) -> Iterator[tuple[str, TrainBatch]]:
     """Named sets of datasets start, start + 1, ... of the validation stream.
 
-    Without strata there are two sets, "obs" and "int". With strata there is one for each; only the stratum
-    "interventional" has interventional rows, and "large_n" has few variables and four times the rows.
+    Without strata there are two sets, "obs" and "int". With strata there is one for each, some of them with
+    interventional rows (`Domain.interventional_strata`), and "large_n" has few variables and four times the rows.
     """
     d, n, some, count = settings.d, settings.n, settings.n_interventional, settings.datasets
     strata = domain.strata()
@@ -66,7 +66,7 @@ def held_out_sets(domain: Domain, settings: ValidationConfig, *, start: int = 0)
             yield "int", _sample(domain, d, n, some, start, count)
         return
     for name, stratum in strata.items():
-        yield name, _sample(stratum, d, n, some if name == "interventional" else 0, start, count)
+        yield name, _sample(stratum, d, n, some if name in domain.interventional_strata else 0, start, count)
     yield "large_n", _sample(domain, max(2, d // 2), 4 * n, 0, start, max(1, count // 2))
 
 

@@ -3,9 +3,9 @@
     python scripts/draw_learning.py [FOLDER]
 
 FOLDER holds the stages of a model, 1/metrics.jsonl and so on (default: records/general). Validation datasets were
-sampled anew at the dotted lines, so only points between two lines are comparable. For each such part the script prints
-what a doubling of the training datasets changed, by least squares of the mean over the strata on the logarithm of the
-number of datasets.
+sampled anew at the dotted lines, so only points between two lines are comparable. For each such part that doubles the
+training datasets the script prints what a doubling changed, by least squares of the mean over the strata on the
+logarithm of the number of datasets.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LINE_COLOURS = plt.get_cmap("tab10").colors  # type: ignore[attr-defined]
 RESAMPLED = 195_000
 """Training datasets of the first stage after which the domain, and thus the validation datasets, changed."""
-MIN_POINTS = 4
-"""Fewer points do not determine a slope."""
+MIN_GROWTH = 2.0
+"""Parts with a smaller ratio of the last to the first number of datasets say nothing about a doubling."""
 
 Point = dict[str, Any]
 
@@ -91,8 +91,10 @@ def main() -> None:
             f"{datasets[0]:,} to {datasets[-1]:,} datasets: NLL {first['nll']:.4f} -> {last['nll']:.4f}, "
             f"AUPRC {first['auprc']:.3f} -> {last['auprc']:.3f}"
         )
+        if datasets[-1] < MIN_GROWTH * datasets[0]:
+            continue
         for metric in ("nll", "auprc", "f1", "sign", "confounded"):
-            if len(part) >= MIN_POINTS and metric in first:
+            if metric in first:
                 values = np.array([point[metric] for point in part])
                 print("  {}: {:+.4f} ± {:.4f} per doubling".format(metric, *per_doubling(datasets, values)))
 

@@ -70,13 +70,10 @@ def draw(parts: list[list[Point]], path: Path) -> None:
             axes.plot(datasets, [point[metric] for point in part], color="black", linewidth=2, label=label)
             if part is not parts[0]:
                 axes.axvline(part[0]["datasets"], color="grey", linestyle="dotted", linewidth=1)
-        axes.set(xscale="log", xlabel="training datasets", title=title)
-        axes.set_xticks(
-            [25_000, 50_000, 100_000, 200_000, 400_000, 800_000], ["25k", "50k", "100k", "200k", "400k", "800k"]
-        )
-        axes.minorticks_off()
+        axes.set(xlabel="training datasets (thousands)", title=title)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:.0f}")
         axes.spines[["top", "right"]].set_visible(False)
-    right.legend(frameon=False, fontsize=7)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
     figure.savefig(path, dpi=110)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import signal
@@ -17,7 +18,7 @@ import psutil
 import pytest
 
 from presage.errors import ConfigError
-from presage.processes import ChildProcess, ProcessFailure, ProcessLimits, temporary_folder, thread_variables
+from presage.processes import ChildProcess, ProcessFailure, ProcessLimits, _child, temporary_folder, thread_variables
 from worker_for_tests import worker_for_supervisor
 
 
@@ -210,3 +211,17 @@ def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: py
         assert folder.is_dir()
         assert {path.name for path in tmp_path.iterdir()} == {folder.name, *names[1:]}
     assert not folder.exists()
+
+
+def test_a_child_whose_parent_has_gone_prints_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_child, args=(theirs, worker_for_supervisor, ("late",)))
+    process.start()
+    theirs.close()
+    ours.send(("echo", "a" * (1 << 22)))  # more than the pipe holds, so that the answer is still being sent
+    assert ours.poll(60.0)
+    ours.close()
+    process.join(60.0)
+    assert process.exitcode == 1
+    assert "Traceback" not in capfd.readouterr().err

@@ -17,6 +17,7 @@ import platform
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -271,7 +272,10 @@ def _child(connection: Connection, target: Callable[..., None], args: tuple[Any,
     if hasattr(os, "setsid"):
         os.setsid()
     end_with_parent()
-    target(connection, *args)
+    try:
+        target(connection, *args)
+    except (BrokenPipeError, ConnectionResetError):  # the parent has ended: nobody is left to read a traceback
+        sys.exit(1)
 
 
 def end_with_parent() -> None:

@@ -33,6 +33,12 @@ def test_cards_say_what_the_records_say(name: str) -> None:
         assert f"{row['auprc']:.3f} ± {row['auprc_error']:.3f}" in str(model.card)
 
 
+def test_cards_say_whether_some_training_graphs_have_cycles() -> None:
+    assert "trained on acyclic graphs but for 4% with cycles;" in str(presage.load_model("general").card)
+    assert "trained on acyclic graphs;" in str(presage.load_model("linear").card)
+    assert "trained on graphs that may have cycles;" in str(presage.load_model("grn").card)
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_records_name_no_paths(name: str) -> None:
     for path in (ROOT / "records" / name).rglob("*.json"):

@@ -56,7 +56,7 @@ class ModelCard:
 
     def __str__(self) -> str:
         takes = "counts (non-negative whole numbers)" if self.kind == "counts" else "real values"
-        graphs = "trained on acyclic graphs" if self.acyclic else "trained on graphs that may have cycles"
+        graphs = _training_graphs(self.acyclic, self.domain)
         lines = [f"# {self.name}", "", f"Takes {takes}; {graphs}; {self.parameters:,} parameters."]
         if self.temperature is not None:
             lines.append(f"Logits are divided by a temperature of {self.temperature:.3g}, fitted on held-out data.")
@@ -92,6 +92,15 @@ def make_card(metadata: Mapping[str, Any], network: Mapping[str, Any], parameter
         ood_check=bool(metadata.get("summaries")),
         limits=_limits(hidden_causes=bool(network.get("hidden_causes")), effects=bool(network.get("effects"))),
     )
+
+
+def _training_graphs(acyclic: bool, domain: Any) -> str:
+    if not acyclic:
+        return "trained on graphs that may have cycles"
+    feedback = domain.get("feedback") if isinstance(domain, Mapping) else None
+    if isinstance(feedback, float) and 0.0 < feedback < 1.0:
+        return f"trained on acyclic graphs but for {feedback:.0%} with cycles"
+    return "trained on acyclic graphs"
 
 
 def _limits(*, hidden_causes: bool, effects: bool) -> tuple[str, ...]:

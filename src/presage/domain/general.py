@@ -108,7 +108,7 @@ class GeneralDomain(Domain):
     prefer_confounders: float = 0.5
     batch: float = 0.15
     environment: float = 0.17
-    textbook: float = 0.15
+    textbook: float = 0.2
     textbook_interventions: MixedInterventions = TEXTBOOK_INTERVENTIONS
     raw: float = 0.3
     mixture: float = 0.35
@@ -116,7 +116,7 @@ class GeneralDomain(Domain):
     multiplicative: float = 0.08
     heteroscedastic: float = 0.15
     measured_raw: float = 0.5
-    expression: float = 0.15
+    expression: float = 0.18
     expression_explained: Range = (0.6, 0.998)
     expression_multiplicative: float = 0.5
     expression_graphs: tuple[GraphModel, ...] = EXPRESSION_GRAPHS

@@ -92,8 +92,11 @@ MECHANISMS: tuple[Mechanism, ...] = (
     SoftTree(),
 )
 
+_RAW_LINEAR = Linear(weights=((1.0, 3.0), (0.5, 2.0), (2.0, 4.0), (0.25, 1.0)))
+
 RAW_MECHANISMS: tuple[Mechanism, ...] = (
-    Linear(weights=((1.0, 3.0), (0.5, 2.0), (2.0, 4.0), (0.25, 1.0))),
+    _RAW_LINEAR,  # twice, because linear tables are learned more slowly
+    _RAW_LINEAR,
     RandomFourier(
         length_scale=((7.0, 10.0), (5.0, 8.0), (8.0, 12.0), (3.0, 6.0), (10.0, 20.0)),
         output_scale=((10.0, 20.0), (8.0, 12.0), (18.0, 22.0), (2.0, 8.0), (20.0, 30.0)),
